@@ -355,6 +355,8 @@ def test_a_folder_with_anything_of_the_user_s_is_left_alone(run, work):
     manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"format": 99}))
     status, _, err = run("inspect", "mine")
     assert status == 1 and "another version of forestc" in err and "compile again" in err
+    for name in ("check.json", "measured.json"):
+        (work / "mine" / name).write_text('{"format": 99}')
     assert run("compile", "ill.json", "--rows", "rows.csv", "-o", "mine")[0] == 0
     (work / "mine" / "notes.txt").write_text("keep me")
     (work / "app").mkdir()

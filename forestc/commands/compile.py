@@ -206,6 +206,7 @@ def quantize(
     level: int | str | None = None,
     tolerance: float | str | None = None,
     missing: Literal["auto", "always"] = "auto",
+    rows_are_sampled: bool = False,
 ) -> Forest:
     """Runs passes on a model and returns the integer forest.
 
@@ -229,6 +230,8 @@ def quantize(
         At levels 2 and 3: the accuracy that may be lost on held-out rows, or on folds of the rows without them.
     missing : {"auto", "always"}, default="auto"
         Accept missing values where rows have some, or wherever the model does.
+    rows_are_sampled : bool, default=False
+        Take files of rows that `sample_rows` invented, which are refused otherwise.
 
     Returns
     -------
@@ -256,6 +259,7 @@ def quantize(
     >>> forestc.quantize(model, X, y)
     <Forest 'forest', quantized: 1 trees, 7 nodes, 4 columns, 3 classes>
     """
+    refuse_sampled(rows, held_out, allowed=rows_are_sampled)
     request = Request.of(
         CompileOptions(
             model, rows, None, ranges=ranges, label=truth, held_out=held_out, level=level, tolerance=tolerance,

@@ -24,7 +24,7 @@ from forestc.options.compile import CompileOptions
 from forestc.options.fields import schema_of
 from forestc.system.records import COUNT, FIGURE, INNER_PATH, TEXT, Schema
 
-FORMAT = 4
+FORMAT = 5
 # holds the schema of all fields but the options of compile
 FILE = files_of("forestc.manifest") / "manifest.schema.json"
 

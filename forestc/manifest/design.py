@@ -596,14 +596,16 @@ def rewrite(folder: Path, files: Mapping[str, str]) -> None:
             path.write_text(text, encoding="utf-8", newline="\n")
 
 
-# Matches a manifest of any version.
+# Match a record of any version.
 _ANY_FORMAT: Schema = {
     "type": "object",
+    "required": ["format"],
+    "properties": {"format": {"type": "integer", "minimum": 1}},
+}
+_ANY_MANIFEST: Schema = {
+    "type": "object",
     "required": ["format", "hash", "options", "files"],
-    "properties": {
-        "format": {"type": "integer", "minimum": 1},
-        "files": {"type": "object", "additionalProperties": TEXT},
-    },
+    "properties": _ANY_FORMAT["properties"] | {"files": {"type": "object", "additionalProperties": TEXT}},
 }
 
 
@@ -612,13 +614,13 @@ def _foreign_file(folder: Path) -> str:
     present = {str(path.relative_to(folder)) for path in folder.rglob("*") if not path.is_dir()}
     own: set[str] = set()
     with suppress(ForestcError):
-        manifest = read_record(folder / MANIFEST, _ANY_FORMAT, AGAIN, AGAIN)
+        manifest = read_record(folder / MANIFEST, _ANY_MANIFEST, AGAIN, AGAIN)
         own = {MANIFEST, MODEL, QUANTIZED, REPORT, *manifest["files"].values()}
         own |= {name for name in present if name.startswith(f".{CHECK}.")}  # A killed check leaves it.
         own |= {name for name in present if name.startswith(f".{MEASURED}.")}
         own |= {name for name in present if left_by_simulator(name)}
-    with suppress(ForestcError):
-        own |= {CHECK} if own and read_check(folder) else set()
-    with suppress(ForestcError):
-        own |= {MEASURED} if own and read_results(folder) else set()
+    for name in (CHECK, MEASURED) if own else ():
+        with suppress(ForestcError):
+            read_record(folder / name, _ANY_FORMAT, AGAIN, AGAIN)
+            own.add(name)
     return min(present - own, default="")

@@ -87,6 +87,8 @@ def test_compile_refuses_invented_rows_unless_told(run, work):
         assert status == 1 and "drawn.csv" in err and "--rows-are-sampled" in err and not (work / "made").exists()
     with pytest.raises(ForestcError, match="rows_are_sampled"):
         forestc.compile(work / "cancer.skops", work / "drawn.csv", work / "made")
+    with pytest.raises(ForestcError, match="rows_are_sampled"):
+        forestc.quantize(work / "cancer.skops", work / "drawn.csv")
     assert run(*asked, "--rows-are-sampled")[0] == 0
     made = forestc.open_design(work / "made").manifest["made"]
     assert made["options"]["rows_are_sampled"] and "--rows-are-sampled" in made["command"]
