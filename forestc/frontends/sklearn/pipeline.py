@@ -240,7 +240,7 @@ def _imputed(step: BaseEstimator, columns: list[StepColumn], where: str) -> list
 
 def _filled_text(column: StepColumn, marker: object, fill: str, where: str) -> StepColumn:
     """Returns a column of text after an imputer that replaces `marker` by `fill`."""
-    if column != StepColumn(column.source, missing=column.missing, fills=column.fills, dtype=column.dtype):
+    if column.function is not identity or column.points or column.texts is not None:
         raise ModelError(
             f"SimpleImputer fills text into a column that was changed before ({fill[:20]!r})",
             where=where,
