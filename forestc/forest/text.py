@@ -1,7 +1,6 @@
 """Prints and parses the Forest's text form, which docs/reference/forest-text.md defines.
 
-Floats are printed with enough digits to be read back exactly. `carried`, `always_missing` and `categories` are not
-printed.
+Floats are printed with enough digits to be read back exactly.
 """
 
 from __future__ import annotations
@@ -9,11 +8,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import get_args
 
 import numpy as np
 
-from forestc.errors import HERE, ModelError, with_flags
+from forestc.errors import HERE, ModelError
 from forestc.forest.builder import make_forest, make_tree
 from forestc.forest.conditions import NO_SET, Member
 from forestc.forest.ir import (
@@ -46,8 +46,14 @@ def _lines(forest: Forest) -> Iterator[str]:
     for spec in origin.passes:
         yield f"pass {json.dumps(spec)}"
     for note in origin.notes:
-        yield f"note {json.dumps(with_flags(note))}"
+        yield f"note {json.dumps(note)}"
     yield f"columns {forest.columns}"
+    if forest.carried:
+        yield f"carried {' '.join(map(str, forest.carried))}"
+    if forest.always_missing:
+        yield _ALWAYS
+    for texts in forest.categories:
+        yield f"categories {json.dumps(list(texts))}"
     for feature in forest.features:
         origin_column = f"column {feature.column} raw {feature.raw}{' missing' * feature.missing}"
         labels = f" labels {json.dumps(list(feature.labels))}" if feature.labels else ""
@@ -116,11 +122,13 @@ def _tree_lines(tree: Tree, categories: Sequence[bool]) -> Iterator[str]:
         yield f"{n}: {condition} ? {left[n]} : {right[n]}{tail}"
 
 
+_ALWAYS = "missing always"
 _RESULT = ("aggregate", "link", "decision", "classes")
 _PART = ("part", *(f"part-{word}" for word in _RESULT), "part-scale", "part-curve")
 _HEADER = frozenset(
     (
-        *("forest", "source", "pass", "note", "columns", "feature", "bias", "scale", "words", "combine"),
+        *("forest", "source", "pass", "note", "columns", "carried", "missing", "categories", "feature"),
+        *("bias", "scale", "words", "combine"),
         *_RESULT,
         *_PART,
     )
@@ -231,7 +239,11 @@ def _parse_header(header: dict[str, list[str]], trees: list[Tree], quantized: bo
     if parts:
         match = matched(_COMBINE, _one(header, "combine"))
         combine = Combine(match[1], tuple(float(w) for w in match[2].split()))  # type: ignore[arg-type]
-    return make_forest(
+    if header.get("missing", [_ALWAYS]) != [_ALWAYS]:
+        raise ModelError(
+            f"can't read {header['missing'][0][:60]!r}", where=HERE, do=f"write {_ALWAYS}, or no such line"
+        )
+    forest = make_forest(
         name=str(json.loads(_one(header, "forest"))),
         features=features,
         columns=int(_one(header, "columns")),
@@ -252,6 +264,13 @@ def _parse_header(header: dict[str, list[str]], trees: list[Tree], quantized: bo
         ),
         parts=parts,
         combine=combine,
+        carried=[int(column) for column in _one(header, "carried").split(" ")] if "carried" in header else (),
+    )
+    categories = (json.loads(line.split(" ", 1)[1]) for line in header.get("categories", []))
+    return replace(
+        forest,
+        always_missing="missing" in header,
+        categories=tuple(tuple(str(text) for text in texts) for texts in categories),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,6 @@ from forestc.netlist.ir import Netlist, WordType
 from forestc.netlist.ports import Port
 from forestc.options.c import COptions, c_options_of
 from forestc.options.stream import StreamOptions
-from forestc.rows.columns import carrying
 from forestc.rows.encode import encode
 from forestc.system.records import (
     TEXT,
@@ -478,8 +477,7 @@ def open_design(folder: str | Path) -> Design:
         if "synthesis" in manifest["made"]:
             check_figures("synth", manifest["made"]["synthesis"], "made.synthesis")
     model, forest = (_forest(folder, name, texts[name]) for name in (MODEL, QUANTIZED))
-    model = carrying(model)
-    design = Design(folder, manifest, model, replace(forest, carried=model.carried))
+    design = Design(folder, manifest, model, forest)
     if changed := _changed(manifest, texts):
         raise ForestcError(f"was changed after forestc wrote it: {', '.join(changed)}", where=str(folder), do=AGAIN)
     if manifest["hash"] != design_hash(texts[QUANTIZED], manifest["options"]):

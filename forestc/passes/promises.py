@@ -42,7 +42,7 @@ class Promise:
         raise NotImplementedError
 
     def check(self, name: str, before: Forest, after: Forest) -> PromiseCheck[Any]:
-        return _CHECKS[type(self)](name, before, after, self)
+        return CHECKS[type(self)](name, before, after, self)
 
 
 P = TypeVar("P", bound=Promise)
@@ -442,7 +442,7 @@ class _WithinCheck(PromiseCheck[Within]):
         return {}
 
 
-_CHECKS: dict[type[Promise], type[PromiseCheck[Any]]] = {
+CHECKS: dict[type[Promise], type[PromiseCheck[Any]]] = {
     Exact: _ExactCheck,
     KeepsPaths: _PathsCheck,
     KeepsDecisions: _DecisionsCheck,

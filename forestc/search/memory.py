@@ -12,7 +12,7 @@ import zipfile
 import zlib
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -24,16 +24,7 @@ from forestc.errors import ForestcError
 from forestc.forest.ir import Forest
 from forestc.forest.text import parse_forest, print_forest
 from forestc.passes.base import Pass, PassResult, print_pass
-from forestc.passes.promises import (
-    Exact,
-    FewChanges,
-    KeepsAllButTies,
-    KeepsDecisions,
-    KeepsPaths,
-    Promise,
-    ScoresWithin,
-    Within,
-)
+from forestc.passes.promises import CHECKS, Promise
 from forestc.passes.scorer import Scorer
 from forestc.rows.batches import Rows
 from forestc.search.settle import settled
@@ -43,10 +34,7 @@ from forestc.system.version import __version__
 FOLDER = ".kept"
 MOST = 500_000_000  # bytes of the folder; beyond it, the least recently used files are removed
 MOST_CONTENT = 1 << 30  # bytes of one result after decompression
-_PROMISES = {
-    kind.__name__: kind
-    for kind in (Exact, FewChanges, KeepsAllButTies, KeepsDecisions, KeepsPaths, ScoresWithin, Within)
-}
+_PROMISES = {kind.__name__: kind for kind in CHECKS}
 
 
 @dataclass(frozen=True)
@@ -152,8 +140,7 @@ class Passes:
     @cached_property
     def content(self) -> str:
         """A hash of forestc's version, the model, its rows and the scoring rows."""
-        model = self.scorer.model
-        parts = hashlib.sha256(f"{__version__} {model.always_missing} {print_forest(model)}".encode())
+        parts = hashlib.sha256(f"{__version__} {print_forest(self.scorer.model)}".encode())
         for rows in (self.rows, self.scorer.held_out):
             for batch in rows.batches():
                 parts.update(f"{batch.X.shape}".encode() + batch.X.tobytes())
@@ -166,9 +153,7 @@ class Passes:
         key = " ".join((self.content, before.text_hash, print_pass(step)))
         content = self.store.get(key)
         result = None if content is None else read_result(content)
-        if result is not None:  # The stored text lacks the columns that rows have.
-            result = replace(result, forest=replace(result.forest, carried=before.forest.carried))
-        else:
+        if result is None:
             memory = StoredArrays(self.store, f"{self.content} {before.text_hash}")
             result = settled(step, before.forest, self.rows, self.scorer, memory)
             content = printed_result(result)
@@ -190,7 +175,7 @@ def printed_result(result: PassResult) -> bytes | None:
         same = json.loads(text)["report"] == result.report
     except (TypeError, ValueError):
         return None
-    return text.encode() if same and all(type(kind).__name__ in _PROMISES for kind in result.promises) else None
+    return text.encode() if same else None
 
 
 _PROMISE: Schema = {
