@@ -19,11 +19,10 @@ from forestc.backends.ports import input_fields, output_fields, pack
 from forestc.checks.engines import simulated
 from forestc.checks.vectors import Vectors, expected, vectors
 from forestc.errors import CheckError
-from forestc.forest.evaluate import evaluate_words
+from forestc.forest.evaluate import encode_numbers, evaluate_words
 from forestc.forest.ir import Forest
 from forestc.netlist.ir import Netlist
 from forestc.rows.batches import ArrayRows, Rows
-from forestc.rows.encode import encode
 from hw_sim import evaluate as simulate_plainly
 
 SELFTEST_ROWS = 32  # rows in a C self-test; more if needed for one row of each class
@@ -74,7 +73,7 @@ def selftest_answers(forest: Forest, options: COptions, rows: Rows) -> Answers:
     words = np.concatenate([batch.words for batch in some])
     if options.raw:
         floats = inputs_of(forest, options.c_inputs, options.c_types).fitted(floats)
-        words = encode(forest, floats)
+        words = encode_numbers(forest, floats)
     answers = evaluate_words(forest, words)
     labels = answers.index.reshape(len(words), -1) if forest.decides else np.empty((len(words), 0), dtype=np.int64)
     order = np.random.default_rng(0).permutation(len(words))

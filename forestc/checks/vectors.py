@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 from forestc.backends.c.inputs import Inputs, fits
 from forestc.backends.c.raw import RawType
 from forestc.forest.boundary import boundary_inputs
-from forestc.forest.evaluate import Evaluation, evaluate_words
+from forestc.forest.evaluate import Evaluation, encode_numbers, evaluate_words
 from forestc.forest.ir import Forest
 from forestc.forest.numbers import Fixed, Ordered, WordArray, key_value, word_range
 from forestc.netlist.ir import Netlist
 from forestc.rows.batches import Rows
-from forestc.rows.encode import encode
 
 LEAST_BOUNDARY, MOST_BOUNDARY = 20_000, 60_000  # words on thresholds and beside them, at least and at most
 COSTLY = "costly"  # names the origin of inputs that take the longest paths
@@ -39,7 +38,7 @@ def vectors(
     """Yields all rows, then words near thresholds, then random words. boundary: approximate number near thresholds."""
     base: WordArray | None = None
     for batch in rows.batches():
-        words = encode(forest, batch.X)
+        words = encode_numbers(forest, batch.X)
         if base is None:
             base = words[:BASE_ROWS]
         yield Vectors(words, batch.X, "rows")
@@ -86,7 +85,7 @@ def with_raw(forest: Forest, words: WordArray, origin: str) -> Vectors:
         if span.missing is not None:
             values = np.where(column == span.missing, np.nan, values)
         raw[:, forest.row_columns[index]] = values
-    return Vectors(encode(forest, raw), raw, origin)
+    return Vectors(encode_numbers(forest, raw), raw, origin)
 
 
 def disturbed(forest: Forest, raw: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -121,11 +120,11 @@ def taken(forest: Forest, vectors: Vectors, inputs: Inputs, start: int = 0) -> t
     first value left out as text, and the number of rows left out."""
     if vectors.origin != "rows":
         raw = inputs.fitted(vectors.raw if vectors.origin == COSTLY else disturbed(forest, vectors.raw))
-        return Vectors(encode(forest, raw), raw, vectors.origin), "", 0
+        return Vectors(encode_numbers(forest, raw), raw, vectors.origin), "", 0
     fitting = fits(forest, inputs.types, vectors.raw).all(axis=1)
     raw = inputs.fitted(vectors.raw[fitting])
     first = unfit(forest, vectors.raw, inputs.types, start)
-    return Vectors(encode(forest, raw), raw, vectors.origin), first, int((~fitting).sum())
+    return Vectors(encode_numbers(forest, raw), raw, vectors.origin), first, int((~fitting).sum())
 
 
 def unfit(forest: Forest, rows: NDArray[np.float64], types: Sequence[RawType], start: int | None = 0) -> str:

@@ -21,11 +21,10 @@ from forestc.engine.image import EngineImage, image_of, packed_rows
 from forestc.engine.vectors import image_lines, packed_results, results_of, row_lines
 from forestc.engine.verilog import view_of
 from forestc.errors import CheckError, MissingToolError, ToolError, opt, printable
-from forestc.forest.evaluate import Evaluation, evaluate_words
+from forestc.forest.evaluate import Evaluation, encode_numbers, evaluate_words
 from forestc.forest.ir import Forest
 from forestc.manifest.design import Design
 from forestc.rows.batches import ArrayRows, Rows
-from forestc.rows.encode import encode
 from forestc.toolchain import verilator
 from forestc.toolchain.compilers import cxx_compiler, version
 from forestc.toolchain.run import find, run_tool
@@ -175,8 +174,8 @@ def compare_rows(forest: Forest, common: Forest, capacity: Capacity, image: Engi
     common: the forest of the image, which may have other words."""
     reader, count = read_image(image.bytes, described(capacity)), 0
     for batch in rows.batches():
-        got = reader.walked(row_words(common, reader.shape, encode(common, batch.X)))
-        expected = results_of(capacity, evaluate_words(forest, encode(forest, batch.X)))
+        got = reader.walked(row_words(common, reader.shape, encode_numbers(common, batch.X)))
+        expected = results_of(capacity, evaluate_words(forest, encode_numbers(forest, batch.X)))
         if not np.array_equal(got, expected):
             raise CheckError(
                 "the image does not answer as the quantized forest", where="the given rows", do="report this bug"

@@ -13,11 +13,11 @@ from forestc.checks.engines import netlist_words
 from forestc.checks.vectors import expected
 from forestc.commands.source import design_of
 from forestc.errors import ForestcError
+from forestc.forest.evaluate import encode_numbers
 from forestc.manifest.design import Design
 from forestc.options.commands import SimulateOptions
 from forestc.options.fields import takes
 from forestc.report.tables import Shown, titled
-from forestc.rows.encode import encode
 from forestc.rows.files import rows_from
 from forestc.system.writing import replacing, write_text, writing
 from hw_sim import activity, clock_rows
@@ -60,7 +60,7 @@ def simulate(options: SimulateOptions) -> Shown:
         if file is not None and (not file.name or file.is_dir()):
             raise ForestcError("is a folder", where=str(file), do=f"name a file for the {what}")
     opened = rows_from(options.rows, design.model, options.label)
-    words = np.concatenate([encode(design.forest, batch.X) for batch in opened.batches()])
+    words = np.concatenate([encode_numbers(design.forest, batch.X) for batch in opened.batches()])
     idle = [int(n) for n in np.random.default_rng(0).integers(0, 3, len(words))] if options.gaps else None
     with ExitStack() as stack:
         waveform = None

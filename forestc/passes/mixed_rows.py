@@ -12,13 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.errors import OptionError, opt
-from forestc.forest.evaluate import missing_words
+from forestc.forest.evaluate import encode_numbers, missing_words
 from forestc.forest.ir import Forest
 from forestc.forest.numbers import Category
 from forestc.passes.quick_evaluation import evaluate_quickly
 from forestc.rows.accuracy import answers_of, truth_of_batch
 from forestc.rows.batches import Rows, count_rows, evenly_spaced
-from forestc.rows.encode import encode
 from forestc.rows.noise import with_noise
 
 
@@ -50,7 +49,7 @@ def rows_to_fit(
     words, labels = [], []
     count, most = count_rows(rows), max(1, most)
     for batch in evenly_spaced(rows, most, count).batches():
-        encoded = encode(forest, batch.X)
+        encoded = encode_numbers(forest, batch.X)
         answers = answers_of(forest, evaluate_quickly(forest, encoded))
         truth = answers if own_labels else truth_of_batch(batch, answers)
         if forest.decides:

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from forestc.algorithms.thresholds.node_bounds import BoundsUpdate, Columns, FlatTrees, NodeBounds
 from forestc.forest.conditions import NO_SET
+from forestc.forest.evaluate import encode_numbers
 from forestc.forest.ir import LEAF, Forest
 from forestc.forest.numbers import FLOAT32, Category
 from forestc.rows.batches import Batch, Rows, reduce_rows
-from forestc.rows.encode import encode
 
 
 @dataclass
@@ -110,7 +110,7 @@ class Observe:
 def columns_of(forest: Forest, batch: Batch) -> Columns:
     """Returns a batch's encoded rows as (features, rows): float32 if all features are float32, otherwise float64."""
     narrow = all(feature.number == FLOAT32 for feature in forest.features)
-    columns = encode(forest, batch.X).T
+    columns = encode_numbers(forest, batch.X).T
     return np.ascontiguousarray(columns, np.float32) if narrow else np.ascontiguousarray(columns, np.float64)
 
 

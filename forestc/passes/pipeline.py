@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from forestc.errors import located
 from forestc.forest.boundary import boundary_inputs, random_words
-from forestc.forest.evaluate import Evaluation
+from forestc.forest.evaluate import Evaluation, encode_numbers
 from forestc.forest.ir import Forest
 from forestc.forest.verify import verify
 from forestc.passes.base import Pass, PassResult, Refusing, print_pass, required
@@ -23,7 +23,6 @@ from forestc.passes.promises import Change, Exact, Guarantee, Promise, Within, p
 from forestc.passes.quick_evaluation import evaluate_quickly
 from forestc.passes.scorer import Loss, Scorer
 from forestc.rows.batches import Rows
-from forestc.rows.encode import encode
 from forestc.rows.made_rows import made_rows
 from forestc.rows.ranges import Ranges
 
@@ -105,9 +104,9 @@ def run_passes(
         rows = made_rows(forest, rows, forests)
     for batch in rows.batches() if rows is not None else ():
         # Each forest is evaluated once: it is the result of one pass and the source of the next.
-        evaluated = [evaluate_quickly(forest, encode(forest, batch.X)) for forest in forests[:1]]
+        evaluated = [evaluate_quickly(forest, encode_numbers(forest, batch.X)) for forest in forests[:1]]
         for run in runs:
-            new = evaluated[-1] if run.unchanged else evaluate_quickly(run.after, encode(run.after, batch.X))
+            new = evaluated[-1] if run.unchanged else evaluate_quickly(run.after, encode_numbers(run.after, batch.X))
             evaluated.append(new)
         for index, run in enumerate(runs, 1):
             run.on_rows(evaluated, index, generated)
@@ -169,7 +168,7 @@ class _Ran:
         checks = [check for check in self.checks if check.every_input]
         if not checks:
             return
-        base = encode(self.before, _some_rows(self.before, rows))
+        base = encode_numbers(self.before, _some_rows(self.before, rows))
         if self.before.on_words:
             base = np.concatenate([base, random_words(self.before, len(base) + RANDOM_INPUTS)])
         index_of = {feature.column: index for index, feature in enumerate(self.before.features)}
@@ -186,7 +185,7 @@ class _Ran:
                 X = made_rows(self.before, check.in_ranges, (self.before, self.after)).X
                 self.inputs += len(X)
                 check.on_generated(
-                    *(evaluate_quickly(forest, encode(forest, X)) for forest in (self.before, self.after))
+                    *(evaluate_quickly(forest, encode_numbers(forest, X)) for forest in (self.before, self.after))
                 )
 
     def on_held_out(self, before: Loss, after: Loss) -> None:

@@ -6,13 +6,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from forestc.algorithms.walk import TreeArrays, leaves_reached
 from forestc.forest.conditions import NO_SET
 from forestc.forest.evaluate import (
     Evaluation,
     add_tree,
+    encode_numbers,
     evaluate_words,
     evaluation_of,
     leaf_nodes,
@@ -22,7 +23,6 @@ from forestc.forest.evaluate import (
 from forestc.forest.ir import LEAF, Forest
 from forestc.forest.numbers import Category
 from forestc.rows.accuracy import answers_of
-from forestc.rows.encode import encode
 
 FEW = 1_000_000  # conditions to evaluate up to which NumPy is faster than compiled code
 
@@ -57,13 +57,13 @@ def nodes_reached(forest: Forest, words: NDArray[Any], trees: TreeArrays | None 
 
 def other_paths(before: Forest, after: Forest, X: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Returns which rows reach another leaf in at least one tree, (rows,). X: (rows, features)."""
-    words = encode(before, X)
+    words = encode_numbers(before, X)
     return np.asarray((nodes_reached(before, words) != nodes_reached(after, words)).any(axis=1))
 
 
-def answers_to(forest: Forest, rows: ArrayLike) -> NDArray[Any]:
+def answers_to(forest: Forest, X: NDArray[np.float64]) -> NDArray[Any]:
     """Returns the forest's answers to raw rows (rows, columns): class indices, or the values of a regression."""
-    return answers_of(forest, evaluate_quickly(forest, encode(forest, rows)))
+    return answers_of(forest, evaluate_quickly(forest, encode_numbers(forest, X)))
 
 
 def concatenated_trees(forest: Forest) -> TreeArrays:

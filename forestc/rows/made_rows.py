@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.forest.boundary import boundary_inputs
+from forestc.forest.evaluate import encode_numbers
 from forestc.forest.ir import Feature, Forest
 from forestc.forest.numbers import Category, Float, FloatArray, NumberType, round_to, word_value
 from forestc.forest.retyping import retyped
 from forestc.rows.batches import ArrayRows
-from forestc.rows.encode import encode
 from forestc.rows.ranges import SLACK, Ranges, at_least, next_below, stepped
 
 BOUNDARY = 20_000  # rows to steer to nodes of the model
@@ -32,7 +32,7 @@ def made_rows(model: Forest, ranges: Ranges, others: Sequence[Forest] = ()) -> A
     for index, (feature, may_be) in enumerate(zip(model.features, absent, strict=True)):
         column = ranges.of(feature).snapped(_anywhere(model, index, ranges, random), feature.raw, random)
         some[:, model.row_columns[index]] = np.where((random.random(RANDOM) < ABSENT) & may_be, np.nan, column)
-    base = encode(model, some)
+    base = encode_numbers(model, some)
     parts = [some]
     for inputs in boundary_inputs(model, base, 0, BOUNDARY):
         part = np.zeros((len(inputs), model.width))

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from forestc.algorithms.splits.leaf_fitting import Trees, fit_leaves
 from forestc.algorithms.splits.pruning import steepest_for
 from forestc.errors import OptionError, opt
+from forestc.forest.evaluate import encode_numbers
 from forestc.forest.ir import Decision, Forest
 from forestc.passes.base import PassResult, already_quantized, need_words
 from forestc.passes.ladder import AtGivenSettings, Rung
@@ -22,7 +23,6 @@ from forestc.passes.round_leaves.rounding import RoundedLeaves, one_output, refu
 from forestc.passes.scorer import Scorer
 from forestc.rows.accuracy import truth_of_batch
 from forestc.rows.batches import Rows, count_rows
-from forestc.rows.encode import encode
 from forestc.rows.ranges import have_rows
 
 MOST_FITTED_BITS = 4  # bits of leaves that leaf_bits=auto tries at most
@@ -63,7 +63,7 @@ def fitting_rows(forest: Forest, rows: Rows) -> FittingRows:
     for batch in rows.batches():
         chosen = np.arange(-first % stride, len(batch.X), stride)
         first += len(batch.X)
-        nodes = nodes_reached(forest, encode(forest, batch.X[chosen])).T
+        nodes = nodes_reached(forest, encode_numbers(forest, batch.X[chosen])).T
         reached = [tree.leaf[own] for tree, own in zip(forest.trees, nodes, strict=True)]
         leaves.append(np.stack(reached).astype(np.int32))
         truth = truth_of_batch(batch, np.full(len(batch.X), -1))[chosen]

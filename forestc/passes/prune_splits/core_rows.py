@@ -17,10 +17,10 @@ from forestc.algorithms.splits.mending_trees import MendingTree, added_by
 from forestc.algorithms.splits.pruning import Pruned
 from forestc.algorithms.splits.reached_leaves import leaves_on
 from forestc.algorithms.splits.state import Outcomes, Shape
+from forestc.forest.evaluate import encode_numbers
 from forestc.forest.ir import Forest
 from forestc.passes.quick_evaluation import evaluate_quickly
 from forestc.rows.batches import Rows
-from forestc.rows.encode import encode
 
 Codes: TypeAlias = NDArray[Any]
 Labels: TypeAlias = NDArray[np.int64]
@@ -56,7 +56,7 @@ class CodedRows:
 
     def _read(self) -> Iterator[tuple[Codes, Labels]]:
         for batch in self.rows.batches():
-            words = encode(self.forest, batch.X)
+            words = encode_numbers(self.forest, batch.X)
             yield self.coded(words).code, evaluate_quickly(self.forest, words).index
 
 

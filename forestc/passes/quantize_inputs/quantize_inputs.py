@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from forestc.costs.prices import prices
 from forestc.errors import OptionError, opt
+from forestc.forest.evaluate import encode_numbers
 from forestc.forest.ir import Feature, Forest
 from forestc.forest.numbers import parse_number_type, word_bits
 from forestc.forest.retyping import retyped
@@ -30,7 +31,6 @@ from forestc.passes.quick_evaluation import evaluate_quickly
 from forestc.passes.scorer import Scorer
 from forestc.passes.word_formats import Format, choose, given, parse_formats
 from forestc.rows.batches import Rows
-from forestc.rows.encode import encode
 from forestc.rows.ranges import Ranges
 
 
@@ -181,7 +181,7 @@ class QuantizeInputs:
         """Compares both forests on the rows. Returns the promise that the result keeps, and figures for the report."""
         change, paths = Change(forest, result), 0
         for batch in rows.batches() if rows is not None else ():
-            old, new = (evaluate_quickly(made, encode(made, batch.X)) for made in (forest, result))
+            old, new = (evaluate_quickly(made, encode_numbers(made, batch.X)) for made in (forest, result))
             change.add(old, new)
             paths += int((old.leaves != new.leaves).any(axis=1).sum())
         promise: Promise = FewChanges(most_change(self.change, forest))
@@ -198,13 +198,13 @@ class QuantizeInputs:
         if self.tolerance is not None:
             limit, held_out_scorer = float(self.tolerance), required(scorer, self)
             return lambda forest: held_out_scorer.of(forest).within(limit)
-        batches = [(batch.X, evaluate_quickly(source, encode(source, batch.X))) for batch in rows.batches()]
+        batches = [(batch.X, evaluate_quickly(source, encode_numbers(source, batch.X))) for batch in rows.batches()]
         most = most_change(self.change, source)
 
         def near(forest: Forest) -> bool:
             changed = Change(source, forest)
             for X, truth in batches:
-                changed.add(truth, evaluate_quickly(forest, encode(forest, X)))
+                changed.add(truth, evaluate_quickly(forest, encode_numbers(forest, X)))
             return changed.share <= most
 
         return near

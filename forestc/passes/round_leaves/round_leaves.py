@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 
 from forestc.errors import OptionError, opt
-from forestc.forest.evaluate import evaluation_of
+from forestc.forest.evaluate import encode_numbers, evaluation_of
 from forestc.forest.ir import Forest
 from forestc.passes.base import PassResult, already_quantized, need_words, required
 from forestc.passes.ladder import Rung
@@ -44,7 +44,6 @@ from forestc.passes.round_leaves.ties import TIE_BITS
 from forestc.passes.scorer import Scorer
 from forestc.rows.accuracy import LargestError
 from forestc.rows.batches import Rows
-from forestc.rows.encode import encode
 from forestc.rows.made_rows import made_rows
 from forestc.rows.ranges import Ranges, have_rows
 
@@ -260,7 +259,7 @@ def _measured(
         for (bits, leaves), result in zip(some, after, strict=True)
     ]
     for batch in rows.batches() if rows is not None else ():
-        words = encode(forest, batch.X)
+        words = encode_numbers(forest, batch.X)
         truth = evaluate_quickly(forest, words)
         nodes = list(nodes_reached(summed, words).T)
         reached = [tree.leaf[node] for tree, node in zip(summed.trees, nodes, strict=True)]
