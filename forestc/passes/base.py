@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -24,6 +24,11 @@ class PassResult:
     forest: Forest
     promises: tuple[Promise, ...]  # what the pass guarantees; the pipeline checks each promise
     report: dict[str, Any] = field(default_factory=dict)  # figures, and perhaps `note`, a sentence for the user
+
+
+def most_changed(results: Iterable[PassResult]) -> float:
+    """Returns how many decisions of the given rows passes may change together, by what they promise."""
+    return sum(min(promise.most_changed for promise in result.promises) for result in results)
 
 
 @runtime_checkable

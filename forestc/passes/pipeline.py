@@ -13,13 +13,13 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.errors import located
+from forestc.errors import CheckError, located
 from forestc.forest.boundary import boundary_inputs, random_words
 from forestc.forest.evaluate import Evaluation, encode_numbers
 from forestc.forest.ir import Forest
 from forestc.forest.verify import verify
-from forestc.passes.base import Pass, PassResult, Refusing, print_pass, required
-from forestc.passes.promises import Change, Exact, Guarantee, Promise, Within, promise_text
+from forestc.passes.base import Pass, PassResult, Refusing, most_changed, print_pass, required
+from forestc.passes.promises import A_BUG, Change, Exact, Guarantee, Promise, Within, promise_text
 from forestc.passes.quick_evaluation import evaluate_quickly
 from forestc.passes.scorer import Loss, Scorer
 from forestc.rows.batches import Rows
@@ -99,6 +99,7 @@ def run_passes(
             verify(forests[-1])
     progress("checking the promises of the passes")
     runs = [_Ran(name, forests[: index + 2], r) for index, (name, r) in enumerate(zip(names, outcomes, strict=True))]
+    whole = Change(forest, forests[-1])
     generated = isinstance(rows, Ranges)
     if isinstance(rows, Ranges):
         rows = made_rows(forest, rows, forests)
@@ -110,6 +111,7 @@ def run_passes(
             evaluated.append(new)
         for index, run in enumerate(runs, 1):
             run.on_rows(evaluated, index, generated)
+        whole.add(evaluated[0], evaluated[-1])
     for run in runs:
         run.on_boundary(rows)
         if not generated:
@@ -123,7 +125,14 @@ def run_passes(
         changing = [run for run in runs if not run.exact]
         for run in [run for run in changing if run.scored] or changing[-1:]:
             run.on_held_out(*evidence)
-    return forests[-1], [run.step() for run in runs]
+    steps = [run.step() for run in runs]
+    if forest.decides and whole.changed > (most := most_changed(outcomes)):
+        raise CheckError(
+            f"promise together to change at most {most} decisions of the given rows and change {whole.changed}",
+            where="the passes",
+            do=A_BUG,
+        )
+    return forests[-1], steps
 
 
 def _halfway(forest: Forest) -> bool:

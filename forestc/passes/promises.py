@@ -32,6 +32,11 @@ class Promise:
     guarantee: ClassVar[Guarantee]
     words_too: ClassVar[bool] = False
 
+    @property
+    def most_changed(self) -> float:
+        """The number of decisions of the given rows that may change; infinite if there is no bound."""
+        return 0 if self.guarantee == "exact-on-data" else math.inf
+
     def text(self) -> str:
         """Returns the promise in a few words, for tables."""
         return self.guarantee
@@ -161,6 +166,10 @@ class Exact(Promise):
 
     guarantee: ClassVar[Guarantee] = "exact"
 
+    @property
+    def most_changed(self) -> float:
+        return 0
+
     def meaning(self) -> str:
         return "same scores and decisions for every input"
 
@@ -239,6 +248,10 @@ class KeepsAllButTies(Promise):
     changed: int  # number of decisions that may change
     margin: float  # largest margin of a decision that may change
     guarantee: ClassVar[Guarantee] = "approximate"
+
+    @property
+    def most_changed(self) -> float:
+        return self.changed
 
     def text(self) -> str:
         return f"decisions of the rows kept but {self.changed}"

@@ -3,6 +3,7 @@ design that keeps the accuracy on held-out rows."""
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -10,13 +11,13 @@ from functools import partial
 from typing import Any, TypeGuard
 
 from forestc.costs.prices import DEFAULT_COST, prices
-from forestc.errors import OptionError, opt
+from forestc.errors import CheckError, OptionError, opt
 from forestc.forest.ir import Forest
 from forestc.passes import PASSES, seeded
-from forestc.passes.base import Pass, PassResult, parse_passes, print_pass, refusal
+from forestc.passes.base import Pass, PassResult, most_changed, parse_passes, print_pass, refusal
 from forestc.passes.extract_rules.extract_rules import ExtractRules
-from forestc.passes.fit_leaves.fit_leaves import FitLeaves
 from forestc.passes.options import DEFAULT_TOLERANCE
+from forestc.passes.promises import A_BUG
 from forestc.passes.prune_splits.prune_splits import PruneSplits
 from forestc.passes.prune_trees.prune_trees import PruneTrees
 from forestc.passes.regrow_trees.regrow_trees import RegrowTrees
@@ -52,7 +53,7 @@ LEVELS: tuple[Level, ...] = (
 )
 KEEPS = {  # maps a value of `--keep` to its promise, for a level that searches
     "decisions": "every decision of the given rows that -O1 keeps",
-    "paths": "every path of the given rows",
+    "paths": "every path of the given rows, and every decision that -O1 keeps",
 }
 LEVEL_WITHOUT_ROWS, DEFAULT_LEVEL, SEARCHING = 0, 1, (2, 3)
 CLIMBED = 0.75  # share of the time for trying settings; the rest finds their sizes
@@ -211,8 +212,8 @@ def families(
     keep: a key of KEEPS."""
     paths = tuple(parse_passes(PATHS, PASSES))[:-1]
     quick = level == SEARCHING[0]
-    if keep == "paths":
-        return [Family("fitted leaves", paths[:-1], FitLeaves(tolerance=tolerance))] if quick else []
+    if keep == "paths":  # Nothing beyond -O1 keeps them.
+        return []
     if keep == "decisions":
         stride = max(STRIDES[DEFAULT_EFFORT], STRIDES[effort]) if quick else STRIDES[effort]
         keeping = PruneSplits(keep="decisions", leaf_bits="auto", stride=stride, cost=cost)
@@ -303,6 +304,8 @@ def searched(
         )
     elif chosen is not plain and all(tree.size == 1 for tree in chosen.forest.trees):
         notes.append(f"-O{level}: the design answers every row alike, which is within the tolerance on the other rows")
+    if keep and source.decides and most_changed(chosen.results) == math.inf:
+        raise CheckError(f"a pass of {chosen.family} may change any decision", where=opt.keep, do=A_BUG)
     keeps = "; ".join([*([KEEPS[keep]] if keep else []), WITHIN])
     return LevelPlan(
         level, chosen.passes, tuple(notes), limit, tuple(search.trials), chosen, folds.how, size.unit, keeps

@@ -15,7 +15,17 @@ from forestc.errors import CheckError, OptionError
 from forestc.forest.builder import changed_tree
 from forestc.passes.base import PassResult
 from forestc.passes.pipeline import run_passes
-from forestc.passes.promises import EveryPath, Exact, FewChanges, KeepsDecisions, KeepsPaths, ScoresWithin, Within
+from forestc.passes.promises import (
+    CHECKS,
+    EveryPath,
+    Exact,
+    FewChanges,
+    KeepsDecisions,
+    KeepsPaths,
+    PromiseCheck,
+    ScoresWithin,
+    Within,
+)
 from forestc.passes.scorer import Scorer
 from forestc.rows.batches import ArrayRows
 from forestc.rows.encode import evaluate
@@ -115,6 +125,14 @@ def test_what_ran_is_written_down(job):
     assert result.provenance.passes == ("simplify", "quantize-inputs", "round-leaves{leaf_bits=4}")
     assert [step.guarantee for step in steps] == ["exact", "exact-on-data", "exact-on-data"]
     assert all(step.inputs_checked >= len(rows.X) for step in steps)
+
+
+def test_what_passes_promise_together_is_checked_at_the_end(job, monkeypatch):
+    forest, rows = job
+    monkeypatch.setitem(CHECKS, KeepsDecisions, PromiseCheck)  # The pass by itself is trusted.
+    with pytest.raises(CheckError, match="at most 0 decisions"):
+        run_passes(forest, [lying(KeepsDecisions(), 30.0)], rows)
+    run_passes(forest, [lying(KeepsDecisions(), 30.0), lying(FewChanges(1.0), 0.0)], rows)
 
 
 def test_a_changed_path_is_found_where_no_decision_changes(job):

@@ -34,6 +34,7 @@ from forestc.rows.batches import ArrayRows
 from forestc.rows.encode import evaluate
 from forestc.rows.made_rows import made_rows
 from forestc.rows.ranges import Ranges
+from forestc.search import levels
 from forestc.search.cross_validation import Fold, Folds
 from forestc.search.levels import LEVELS, SearchTerms, level_number, plan, searched
 from forestc.search.sizes import Size
@@ -86,12 +87,18 @@ def test_what_is_kept_of_given_rows_beside_the_accuracy(keep, tmp_path):
     assert done.figures["level"]["keeps"].startswith(f"every {keep[:-1]} of the given rows")
     assert Scorer(forest, ArrayRows(X[1::2], y[1::2])).of(done.design.forest).within(0.05)
     assert not any("--keep" in note for note in done.figures["notes"])
-    if keep == "decisions":
-        assert (before.index == after.index).all() and done.figures["level"]["tried"] > 3
-        return
-    taken = parse_passes(done.figures["level"]["passes"], PASSES)[:-1]
-    kept, _ = run_passes(forest, taken, ArrayRows(X[::2], y[::2]), ArrayRows(X[1::2], y[1::2]))
-    assert (before.leaves == evaluate(kept, X[::2]).leaves).all()
+    assert (before.index == after.index).all()
+    assert (done.figures["level"]["tried"] > 3) == (keep == "decisions")  # Only -O1 keeps all paths.
+
+
+def test_a_level_that_keeps_paths_takes_no_pass_that_does_not(tmp_path, monkeypatch):
+    """The level's promise is what all its passes promise together."""
+    model, X, y = few_rounds()
+    monkeypatch.setattr(levels, "PATHS", "quantize-inputs,fit-leaves{leaf_bits=2}")
+    with pytest.raises(CheckError, match="keep"):
+        forestc.compile(
+            model, X[::2], tmp_path / "a", label=y[::2], keep="paths", targets="c", held_out=(X[1::2], y[1::2]), level=2
+        )
 
 
 def test_a_kept_promise_needs_a_level_that_searches(tmp_path):
