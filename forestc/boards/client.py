@@ -14,7 +14,7 @@ from forestc.backends.c.inputs import Inputs, fits
 from forestc.boards.frames import FrameKind
 from forestc.boards.link import TRIES, LostError, Parts, SerialLink
 from forestc.boards.simulated import is_simulated, simulated_board
-from forestc.boards.wires import PROTOCOL, Identity, Target, Wire, wire_of
+from forestc.boards.wires import PROTOCOL, WORD, Identity, Target, Wire, wire_of
 from forestc.errors import BoardError, OptionError, RowsError, opt
 from forestc.forest.evaluate import Evaluation, evaluation_of_scores
 from forestc.manifest.design import Design, open_design
@@ -228,22 +228,26 @@ class Board(FittedEstimator):
             )
 
     def _load(self, data: bytes) -> int:
-        """Sends an image in chunks, smaller ones after losses. Returns the board's state."""
-        most = size = (self._identity.most - 4) // 4 * 4
-        at = lost = state = 0
-        for _ in range(len(data) + TRIES):
+        """Sends an image in chunks, smaller ones after losses. Returns the board's state. Raises BoardError after
+        `TRIES` chunks with which the image did not go on."""
+        most = size = (self._identity.most - WORD) // WORD * WORD
+        at = furthest = tries = 0
+        while True:
+            offset = (at // WORD).to_bytes(WORD, "little")
             try:
-                answer = self._link.ask(FrameKind.LOAD, (at // 4).to_bytes(4, "little") + data[at : at + size], tries=1)
+                answer = self._link.ask(FrameKind.LOAD, offset + data[at : at + size], tries=1)
             except LostError:
-                if (lost := lost + 1) == TRIES:
+                if (tries := tries + 1) == TRIES:
                     raise
-                size = max(4, size // 8 * 4)
+                size = max(WORD, size // 8 * 4)
                 continue
-            lost, size = 0, min(most, size + size // 32 * 4 + 4)
-            at, state = 4 * int.from_bytes(answer[:4], "little"), answer[4] if len(answer) == 5 else REFUSED
+            size = min(most, size + size // 32 * 4 + 4)
+            at, state = WORD * int.from_bytes(answer[:WORD], "little"), answer[-1] if len(answer) == 5 else REFUSED
             if state in (LOADED, REFUSED) or at >= len(data):
-                break
-        return state
+                return state
+            furthest, tries = max(furthest, at), 0 if at > furthest else tries + 1
+            if tries == TRIES:
+                return REFUSED
 
     def _evaluated(self, X: Any) -> Evaluation:
         forest, wire = self._needed().forest, self._needed_wire()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -61,7 +61,7 @@ class SerialLink:
         self._reader, self._arrived = FrameReader(), deque[Frame]()
         # Answers to an earlier program's requests may still arrive, so numbers do not begin at 0.
         self._sequence = secrets.randbelow(SEQUENCES)
-        self._heard = time.monotonic()
+        self._silent = 0.0  # seconds of waiting since the last byte
         self._clocks = {kind: _Clock(timeout) for kind in FrameKind}
 
     def close(self) -> None:
@@ -84,8 +84,7 @@ class SerialLink:
         left, size, clock = np.ones(parts.count, dtype=bool), parts.most, self._clocks[kind]
         waiting = [(0, parts.count, 0)]  # items to send: start, stop, requests for them before
         sent: dict[int, _Sent] = {}  # requests under way, by their sequence
-        asked: dict[int, _Sent] = {}  # all requests: answers that are late count, too
-        self._heard = time.monotonic()
+        asked: dict[int, _Sent] = {}  # requests without an answer: answers that are late count, too, but once
         while left.any():
             while waiting and len(sent) < window:
                 start, stop, before = waiting.pop()
@@ -95,25 +94,21 @@ class SerialLink:
                 waiting += [(end, stop, before)] if end < stop else []
                 sequence = self._send(kind, parts.payload(start, end))
                 sent[sequence] = asked[sequence] = _Sent(start, end, before, time.monotonic())
-            frame = self._next(clock.deadline(sent.values()))
+            frame = self._next(kind, asked, clock.deadline(sent.values()))
             if frame is None:
                 clock.expired()
-                if time.monotonic() - self._heard > SILENCE * self.timeout:
-                    what = f"the board has sent nothing for {SILENCE * self.timeout:.0f} s"
-                    raise BoardError(what, where=self.where, do=NO_ANSWER)
                 lost = list(sent)
-            elif frame.sequence in asked and frame.kind in (kind + ANSWER, FrameKind.PROBLEM + ANSWER):
-                request = asked[frame.sequence]
+            else:
+                request, late = asked.pop(frame.sequence), frame.sequence not in sent
                 if frame.kind != kind + ANSWER or not parts.take(request.start, request.stop, frame.payload):
                     self._refuse(frame)
                 left[request.start : request.stop] = False
-                clock.answered(request, late=frame.sequence not in sent)
+                clock.answered(request, late)
                 # A board answers in order: what was sent before this request and is not answered was lost.
-                lost = list(sent)[: list(sent).index(frame.sequence)] if frame.sequence in sent else []
-                if sent.pop(frame.sequence, None) is not None:
+                lost = [] if late else list(sent)[: list(sent).index(frame.sequence)]
+                if not late:
+                    del sent[frame.sequence]
                     size = min(parts.most, size + size // 8 + 1)
-            else:
-                continue
             for request in [sent.pop(sequence) for sequence in lost]:
                 self.resends += 1
                 if request.before + 1 >= tries:
@@ -130,19 +125,26 @@ class SerialLink:
             self._fail(error)
         return self._sequence
 
-    def _next(self, deadline: float) -> Frame | None:
-        """Returns the next frame; None if there is none before the deadline."""
-        while not self._arrived:
+    def _next(self, kind: FrameKind, asked: Container[int], deadline: float) -> Frame | None:
+        """Returns the next answer to a request in `asked`; None if there is none before the deadline. Raises BoardError
+        for a silent board."""
+        while True:
+            while self._arrived:
+                frame = self._arrived.popleft()
+                if frame.sequence in asked and frame.kind in (kind + ANSWER, FrameKind.PROBLEM + ANSWER):
+                    return frame
+            before = time.monotonic()
+            if before >= deadline:
+                return None
             try:
                 data = self._port.read(max(1, self._port.in_waiting))
             except OSError as error:
                 self._fail(error)
-            now = time.monotonic()
-            self._heard = now if data else self._heard
+            self._silent = 0.0 if data else self._silent + time.monotonic() - before
+            if self._silent > SILENCE * self.timeout:
+                what, self._silent = f"the board has sent nothing for {SILENCE * self.timeout:.0f} s", 0.0
+                raise BoardError(what, where=self.where, do=NO_ANSWER)
             self._arrived.extend(self._reader.frames(data))
-            if not self._arrived and now >= deadline:
-                return None
-        return self._arrived.popleft()
 
     def _fail(self, error: OSError) -> NoReturn:
         what = f"the port failed ({error.strerror or error})"

@@ -20,6 +20,7 @@ from forestc.netlist.ir import WordType
 from forestc.netlist.ports import label_port, score_port
 
 PROTOCOL = 1  # tells this version of the protocol from later ones
+WORD = 4  # bytes of an image's word, and of its offset
 _IDENTITY = struct.Struct("<BBBBHHH8sI")
 
 
@@ -51,7 +52,8 @@ class Identity:
         if len(payload) != _IDENTITY.size:
             return None
         said = cls(*_IDENTITY.unpack(payload))
-        fits = max(said.row, said.result) <= said.most and min(said.window, said.row, said.result) > 0
+        load = 2 * WORD if said.target == Target.ENGINE else 0
+        fits = max(said.row, said.result, load) <= said.most and min(said.window, said.row, said.result) > 0
         return said if said.protocol == PROTOCOL and said.target in [*Target] and fits else None
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
+import select
 import sys
 import threading
 import time
 
 import numpy as np
 import pytest
-from fake_board import FakeBoard, answers_of, number, on_the_line
+from fake_board import FakeBoard, answers_of, number, on_the_line, spread
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone, is_classifier, is_regressor
@@ -149,6 +150,41 @@ def test_answers_may_come_late_and_repeatedly(design):
     with board, Board(board.port, design, timeout=0.02) as client:
         assert np.array_equal(client.predict(X[:40]), design.predict(X[:40]))
         assert client.resends > 0
+
+
+@pytest.mark.parametrize("kind", [0x82, 0x81])
+def test_a_board_that_repeats_an_answer_for_ever_ends_the_exchange(design, kind):
+    """Answers to answered requests, and frames that answer none, do not move the time-out."""
+
+    def fault(count, line):
+        repeated = line if kind == 0x82 else on_the_line(kind, 0, b"x")
+        end = time.monotonic() + 20
+        while count == 1 and not board.ends.is_set() and time.monotonic() < end:
+            if select.select([], [board.end], [], 0.01)[1]:
+                board.send(repeated)
+        return line if count < 2 else b""
+
+    failure = pytest.raises(BoardError, match=f"{link.TRIES} requests")
+    with fake(design, fault=fault) as board, Board(board.port, design, timeout=0.02) as client, failure:
+        client.predict(X)
+
+
+@pytest.mark.parametrize("most", [3, 4, 7])
+def test_an_engine_without_room_for_a_word_is_none(most):
+    board = FakeBoard(lambda row: row, 1, 1, bytes(8), target=2, most=most)
+    with board, pytest.raises(BoardError, match="version 1 of the protocol"):
+        Board(board.port)
+
+
+@pytest.mark.parametrize("following", [{}, {0: 3}, None], ids=["stays", "back and forth", "silent"])
+def test_a_load_ends_that_does_not_go_on(following):
+    board = FakeBoard(lambda row: row, 1, 1, bytes(8), target=2, most=64)
+    board._load = lambda payload: spread((following or {}).get(number(payload[:4]), 0), 4) + bytes(1)
+    with board, Board(board.port, timeout=0.01) as client:
+        board.fault = lambda count, line: line if following is not None else b""
+        with pytest.raises(BoardError, match="sent nothing" if following is None else "refused the image"):
+            client.load(bytes(1 << 20))
+        assert board.answers < 3 * link.TRIES
 
 
 def test_another_design_is_refused(design, tmp_path):
