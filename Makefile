@@ -1,4 +1,4 @@
-# make demo: compile two shipped models and check what was written.   make test: lint, types, documentation, tests.
+# make demo: compile two shipped models and check what was written.   make test: lint, and tests of some minutes.
 # make docs: the documentation, as pages in out/docs.
 # make full: all tests, those too that show on many rows, examples and large models what others show on few.
 # Both create .venv and install what they need from this project's own files.
@@ -7,10 +7,11 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 STAMP := $(VENV)/.installed
+TESTS := $(VENV)/.tests
 DEMO := $(VENV)/.demo
 WORKERS ?= 2
 
-.PHONY: demo firmware-demo test quick lint types types-elsewhere docs unit environment full figures bench fuzz clean \
+.PHONY: demo firmware-demo test quick lint types types-elsewhere docs environment most full figures bench fuzz clean \
   bench-levels bench-speed bench-search bench-exactness bench-c-exactness bench-firmware bench-estimates bench-engine \
   bench-installs figures-check
 
@@ -21,7 +22,12 @@ demo: $(DEMO)
 firmware-demo: $(STAMP)
 	$(BIN)/python examples/firmware_qemu/demo.py out/firmware
 
-test: lint types docs unit
+# One case of each test that takes no seconds, with what pip's extra `test` holds; other tools are used where they are.
+test: $(TESTS)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-cache
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 # While one works: lint, types, and the tests of both IRs, lowering, the simulator, options, the contract of backends,
 # and of the contract of frontends the kinds of XGBoost.
@@ -48,15 +54,16 @@ types-elsewhere: $(STAMP)
 docs: $(STAMP)
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --nitpicky --builder html docs out/docs
 
-unit: $(STAMP)
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
-
 # The smallest tutorial, in an environment of its own install line; `full` has all of them, and README.
 environment: $(STAMP)
-	$(BIN)/python -m pytest -m slow -k amaranth tests/docs/test_environments.py
+	$(BIN)/python -m pytest -m long -k amaranth tests/docs/test_environments.py
 
-full: types-elsewhere $(STAMP)
-	FORESTC_EXAMPLES=5 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "slow or not slow" -o timeout=3600
+# What CI runs: all cases, but those that are long.
+most: lint types docs
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --cases all -m "not long"
+
+full: lint types types-elsewhere docs
+	FORESTC_EXAMPLES=5 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --cases all -m "" -o timeout=3600
 
 # Measured figures, into docs/benchmarks. What a file has of this commit is not measured again, and a run that was ended
 # goes on where it stopped. PEERS names a folder of NAME.json with NAME.npz (hardware), DATA one of NAME.csv.gz.
@@ -117,9 +124,13 @@ fuzz: $(STAMP)
 	  $(BIN)/python tests/fuzz/readers.py $$reader -max_total_time=$$(($(MINUTES) * 60)) || exit 1; \
 	done
 
-# The demo takes a tenth of what the tests need.
+# The demo takes less than the tests, and the tests less than all else.
 $(DEMO): pyproject.toml | $(VENV)
 	test -e $(STAMP) || $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[demo]"
+	@touch $@
+
+$(TESTS): pyproject.toml | $(VENV)
+	test -e $(STAMP) || $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[test]"
 	@touch $@
 
 $(STAMP): pyproject.toml | $(VENV)

@@ -1,11 +1,17 @@
-"""Holds shared fixtures. FORESTC_REQUIRE_TOOLS=1 turns every "tool missing, skipped" into a failure."""
+"""Holds shared fixtures, and chooses what a run holds.
+
+By default a run takes the first case of each function; `--cases all` takes all. Tests that need a library or a tool
+that is missing are skipped, and counted at the end; FORESTC_REQUIRE_TOOLS=1 makes each a failure.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,6 +30,7 @@ sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
 
 import forestc.options.keywords  # noqa: F401  (errors name Python's keywords once a public name is used)
 from forestc.cli import main
+from forestc.errors import ForestcError
 from forestc.toolchain.run import find
 from forestc.toolchain.verilator import find_verilator
 
@@ -31,6 +38,7 @@ from forestc.toolchain.verilator import find_verilator
 settings.register_profile("forestc", suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("forestc")
 
+REQUIRED = bool(os.environ.get("FORESTC_REQUIRE_TOOLS"))
 CASES = Path(__file__).parent / "cases"
 BROWSER = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
            "--disable-background-networking", "--disable-component-update", "--disable-sync"]  # fmt: skip
@@ -38,6 +46,7 @@ BROWSER = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--n
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite the golden files")
+    parser.addoption("--cases", choices=("first", "all"), default="first", help="cases of each parametrized test")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -47,6 +56,73 @@ def pytest_configure(config: pytest.Config) -> None:
         config.add_cleanup(kept.cleanup)
     if config.getoption("--update-golden") and os.environ.get("CI"):
         raise pytest.UsageError("golden files are not rewritten by CI")
+
+
+@pytest.hookimpl(trylast=True)  # behind the choice by markers
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves the first case of each function, unless all are asked for, by `--cases all`, by name or by the marker."""
+    if config.getoption("--cases") == "all" or any("[" in argument for argument in config.args):
+        return
+    seen: set[str] = set()
+    kept, left = [], []
+    for item in items:
+        function = item.nodeid.partition("[")[0]
+        first = function not in seen or item.get_closest_marker("each_case") is not None
+        (kept if first else left).append(item)
+        seen.add(function)
+    items[:] = kept
+    config.hook.pytest_deselected(items=left)
+
+
+# what messages say of a missing library or program
+LACKS = re.compile(r"([\w-]+)(?: headers)? (?:is|are) not installed|([\w-]+) was not found|no compiler for ([\w-]+) was|'(\w+)'$")
+PATH = os.environ.get("PATH")  # Tests change it.
+
+
+def lacking(text: str) -> str:
+    """Returns the library or program that a message names if this machine lacks it, or ""."""
+    found = LACKS.search(text) if not REQUIRED else None
+    name = next(filter(None, found.groups())) if found else ""
+    return "" if shutil.which(name, path=PATH) or find_spec(name.lower() or "os") else name
+
+
+def missing(error: BaseException | None) -> str:
+    """Returns the library or program whose lack led to an error, or ""."""
+    while error is not None:
+        if isinstance(error, ModuleNotFoundError | ForestcError) and (name := lacking(str(error))):
+            return name
+        error = error.__cause__ or error.__context__
+    return ""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    """Counts a test that lacks a library or a program as skipped."""
+    report = yield
+    name = missing(call.excinfo.value) if report.failed and call.excinfo else ""
+    if name:
+        report.outcome = "skipped"
+        report.longrepr = (str(item.path), 0, f"{name} is not installed")
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[None]:
+    """Counts a module of tests that lacks a library as skipped."""
+    report = yield
+    found = re.search(r"No module named '\w+", str(report.longrepr)) if report.failed else None
+    if found and (name := lacking(f"{found[0]}'")):
+        report.outcome = "skipped"
+        report.longrepr = (str(collector.path), 0, f"{name} is not installed")
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Says what was skipped, and why."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    reasons = Counter(report.longrepr[2].removeprefix("Skipped: ") for report in skipped)
+    for reason, count in reasons.most_common():
+        terminalreporter.write_line(f"skipped {count:5}: {reason}")
 
 
 def pytest_sessionstart() -> None:
@@ -77,7 +153,7 @@ def need_tool() -> Callable[[str], None]:
         found = find_verilator() is not None if name == "verilator" else bool(find(name) or find_spec(name))
         if found:
             return
-        if os.environ.get("FORESTC_REQUIRE_TOOLS"):
+        if REQUIRED:
             pytest.fail(f"{name} is not installed and FORESTC_REQUIRE_TOOLS is set")
         pytest.skip(f"{name} is not installed")
 
@@ -115,6 +191,8 @@ def run(work: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.Monke
         with pytest.raises(SystemExit) as caught:
             main(parts)
         out = capfd.readouterr()
+        if name := lacking(out.err):
+            pytest.skip(f"{name} is not installed")
         return caught.value.code, out.out, out.err
 
     return call

@@ -71,7 +71,7 @@ def peers(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in SCRIPTS])
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.long] * (n in SLOW)) for n in SCRIPTS])
 def test_a_script_runs_and_says_what_it_measured(name, data, peers, tmp_path, monkeypatch, capsys, need_tool):
     if name in NEEDS:
         need_tool(NEEDS[name])

@@ -151,7 +151,7 @@ def test_a_damaged_table_of_costs(tmp_path, no_passes, monkeypatch):
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_what_does_not_fit_after_all_is_one_line(tmp_path, need_tool, monkeypatch):
     need_tool("nextpnr-ice40")
     monkeypatch.setitem(DEVICES, "ice40-lp384", Device("ice40-lp384", ICE40, 384, ("--lp384", "--package", "qn32")))

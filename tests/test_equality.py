@@ -160,7 +160,7 @@ def pairs() -> list[Any]:
         for number, kind in enumerate(FORESTS):
             if engine.large or kind not in LARGE:
                 slow = (number + place) % ALWAYS.get(name, 3) != 0 and kind != "hostile-names"
-                found.append(pytest.param(kind, name, marks=[pytest.mark.slow] * slow))
+                found.append(pytest.param(kind, name, marks=[pytest.mark.long] * slow))
     return found
 
 

@@ -53,7 +53,7 @@ def test_the_files_to_try_forestc_on_belong_together(tmp_path, monkeypatch, caps
     assert model.features and {feature.name for feature in model.features} <= set(rows.names)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("example", sorted(EXAMPLES.glob("plot_*.py")), ids=lambda path: path.stem)
 def test_an_example_draws_its_plot(example, tmp_path):
     command = [sys.executable, "-W", "error::UserWarning:__main__", str(example)]
@@ -64,7 +64,7 @@ def test_an_example_draws_its_plot(example, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_demo_shows_its_tables(tmp_path):
     done = subprocess.run(
         [sys.executable, str(EXAMPLES / "demo.py"), str(tmp_path)],
@@ -102,7 +102,7 @@ def test_the_firmware_runs_in_qemu(need_tool, tmp_path):
     assert run.returncode == 1 and re.search(r"selftest \d+\n", run.stdout + run.stderr)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_firmware_demo_says_which_tool_is_missing(tmp_path):
     done = firmware_demo(tmp_path, PATH=str(tmp_path))
     assert done.returncode == 1 and done.stderr == (
@@ -111,7 +111,7 @@ def test_the_firmware_demo_says_which_tool_is_missing(tmp_path):
     )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_model_is_replaced_while_digits_go_through(need_tool, tmp_path):
     need_tool("verilator")
     command = [sys.executable, str(EXAMPLES / "engine_digits.py"), str(tmp_path)]
@@ -120,7 +120,7 @@ def test_a_model_is_replaced_while_digits_go_through(need_tool, tmp_path):
     assert before < after and "of the image sent after 200" in out
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_product_answers_alike_in_c_and_on_its_board(tmp_path, need_tool):
     need_tool("verilator")
     command = [sys.executable, str(EXAMPLES / "accelerometer" / "demo.py"), str(tmp_path)]

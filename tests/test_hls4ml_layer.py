@@ -139,7 +139,7 @@ def quick_compiler(tmp_path_factory, monkeypatch):
 SMALL = ((12, 8), 6, 5)  # holds the outputs of the layers, the number of trees, and their depth
 
 
-@pytest.mark.slow  # The tutorial builds such a network, too.
+@pytest.mark.long  # The tutorial builds such a network, too.
 @pytest.mark.parametrize("sizes", [SMALL, ()], ids=["small", "whole"])
 @pytest.mark.parametrize(
     ("backend", "precision", "io_type"),

@@ -230,7 +230,7 @@ def test_litex_is_named_where_it_is_missing(design, monkeypatch):
         litex_module.litex_module(design[0])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_example_runs(tmp_path, need_litex):
     done = subprocess.run(
         [sys.executable, str(EXAMPLE), str(tmp_path / "out")], capture_output=True, text=True, check=False

@@ -42,7 +42,7 @@ def iris(depth=None):
     "kind",
     [
         "sklearn-forest-text", "sklearn-boosting-text", "sklearn-hist-categories",
-        pytest.param("sklearn-voting-hard-multi", marks=pytest.mark.slow),
+        pytest.param("sklearn-voting-hard-multi", marks=pytest.mark.long),
         "xgboost-categories", "lightgbm-text-mixed", "onnx-skl-forest-double", "onnx-lgb-categories",
         "pipeline-voting", "sklearn-voting-regression",
     ],

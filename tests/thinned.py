@@ -12,7 +12,7 @@ def only(cases: Collection[Any], *places: int) -> list[Any]:
     """Returns cases for `pytest.mark.parametrize`; only those at the given indices run always."""
     assert set(places) <= set(range(len(cases)))
     values = [case if isinstance(case, tuple) else (case,) for case in cases]
-    return [pytest.param(*each, marks=() if k in places else pytest.mark.slow) for k, each in enumerate(values)]
+    return [pytest.param(*each, marks=() if k in places else pytest.mark.long) for k, each in enumerate(values)]
 
 
 def thinned(cases: Collection[Any], keep: int) -> list[Any]:

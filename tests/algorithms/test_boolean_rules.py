@@ -65,6 +65,7 @@ def random_table(seed, rows=24, literals=5):
     return bits, y, random
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(12), deadline=None, derandomize=True)
 @given(st.integers(0, 10**6), st.integers(2, 6), st.sampled_from(["dnf", "cnf"]), st.booleans())
 def test_the_rule_is_the_best_of_all_where_it_says_so_and_the_bound_holds(seed, complexity, form, weighted):

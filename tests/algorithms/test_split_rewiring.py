@@ -43,6 +43,7 @@ def called(trees, splits, holds, state, bias, label, unit, price, doubt, pool=PO
     return rewire(shape_of(trees, splits), state, outcomes_of(holds, pool), odds, unit, price, doubt, sample)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(15), deadline=None, derandomize=True)
 @given(st.integers(0, 10**6), st.sampled_from([1, 3]), st.booleans(), st.sampled_from([0.0, 0.3]))
 def test_each_split_takes_the_best_condition(seed, classes, wide, price):

@@ -161,7 +161,7 @@ def test_without_amaranth_there_is_one_clear_error(monkeypatch):
     [
         ("breast_cancer.json", 20, 0),
         ("digits.skops", 3, 3),
-        pytest.param("digits.skops", 16, 3, marks=pytest.mark.slow),
+        pytest.param("digits.skops", 16, 3, marks=pytest.mark.long),
     ],
 )
 def test_shipped_models_are_proved_equal(name, trees, latency):

@@ -105,7 +105,7 @@ def test_no_row_is_lost_repeated_or_out_of_order(need_tool, tmp_path, latency, o
     }  # fmt: skip
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_same_under_verilator(need_tool, tmp_path):
     # cocotb uses Verilator's launcher and makefile, which need these programs.
     for tool in ("verilator", "perl", "make"):

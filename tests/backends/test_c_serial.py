@@ -260,7 +260,7 @@ int main(int argc, char **argv)
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_an_uno_answers_over_its_uart(tmp_path, need_tool):
     need_tool("avr-gcc")
     design, X = compiled("forest-text-labels", tmp_path)

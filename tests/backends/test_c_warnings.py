@@ -132,6 +132,7 @@ COMPILERS = {
 }
 
 
+@pytest.mark.slow
 # gcc reads all headers in every run, some others every fifth header; the remaining cases are slow tests.
 @pytest.mark.parametrize(
     ("compiler", "step"),
@@ -155,6 +156,7 @@ def test_no_compiler_warns(compiler, step, written, need_tool):
     assert run([*named, standard, *WARNINGS, "-Os", *language, "-c", "all.c", "-o", "all.o"], folder) == ""
 
 
+@pytest.mark.slow
 def test_every_kind_gives_the_evaluators_answers_under_sanitizers(written):
     """Runs the self-tests: rows on thresholds and beside them, and random words."""
     folder, sources = written
@@ -179,7 +181,7 @@ CLANG = (*ZIG, "cc", "-target", "thumb-freestanding-eabi")
 
 
 @pytest.mark.parametrize(
-    "command", [("arm-none-eabi-gcc", *M0), pytest.param(CLANG, marks=pytest.mark.slow)], ids=["gcc", "clang"]
+    "command", [("arm-none-eabi-gcc", *M0), pytest.param(CLANG, marks=pytest.mark.long)], ids=["gcc", "clang"]
 )
 def test_decisions_call_no_library(command, written, need_tool):
     """Checks that decisions call nothing, not even memcpy, on a processor without division and floats."""

@@ -90,6 +90,7 @@ def test_names_of_categories_and_what_is_refused(tmp_path):
         module["quantize"]([1.0])
 
 
+@pytest.mark.slow
 def test_check_runs_it(tmp_path, monkeypatch):
     X, y = load_iris(return_X_y=True)
     model = RandomForestClassifier(3, random_state=0).fit(X, y)

@@ -187,13 +187,13 @@ def test_features_and_classes_of_some_names(tmp_path, need_tool):
     features_pass(["pack", "Signal", "class"], tmp_path)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_vhdl_of_every_name(tmp_path, need_tool):
     need_tool("ghdl")
     vhdl_analyzes([*own_words(), *ALL_TAKEN], tmp_path, ("93", "08"))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_verilog_of_every_name(tmp_path, need_tool):
     need_tool("iverilog")
     names = {identifier(name): name for name in [*own_words(), *ALL_TAKEN]}
@@ -201,13 +201,13 @@ def test_verilog_of_every_name(tmp_path, need_tool):
         verilog_is_clean([name], "iverilog", tmp_path)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_headers_of_every_name(tmp_path):
     names = {identifier(name).lower(): name for name in [*own_words(), *ALL_TAKEN]}
     headers_compile(names.values(), tmp_path)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_features_and_classes_of_every_name(tmp_path, need_tool):
     need_tool("ghdl")
     need_tool("iverilog")

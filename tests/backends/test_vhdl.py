@@ -85,7 +85,7 @@ def test_kinds_of_the_contract_are_simulated(kind, tmp_path, need_tool):
     simulated(kind, tmp_path, place % 3, STANDARDS[place % 2 :][:1])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_all_kinds_of_the_contract_are_simulated_in_both_standards(kind, tmp_path, need_tool):
     need_tool("ghdl")

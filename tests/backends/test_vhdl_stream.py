@@ -114,7 +114,7 @@ def test_the_proof_sees_changes(part, what, by, need_tool):
     assert wrappers_differ(f"random5_{part}", before, after)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("place", [3, 1, 5])
 def test_cocotb_sees_of_the_vhdl_what_it_sees_of_the_verilog(place, tmp_path, need_tool):
     need_tool("ghdl")

@@ -127,7 +127,7 @@ def test_program_calls_the_loader(tmp_path, monkeypatch, run):
     assert (tmp_path / "given").read_text().split() == ["--board", "ulx3s", "--write-flash", str(file)]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_bitstream(design, tmp_path):
     file = tmp_path / "tree.bin"
     figures = bitstream(design.folder, "icebreaker", out=file, clock_mhz=6)

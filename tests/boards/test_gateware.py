@@ -109,7 +109,7 @@ def test_a_frame_too_many_is_dropped_whole(plain, tmp_path, need_tool):
     assert [answer[1] for answer in answers] == [1, 2, 5]
 
 
-@pytest.mark.parametrize("banks, word_bits", [(2, 16), pytest.param(1, 12, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("banks, word_bits", [(2, 16), pytest.param(1, 12, marks=pytest.mark.long)])
 def test_an_engine_loads_images_and_answers(banks, word_bits, model, tmp_path, need_tool):
     need_tool("iverilog")
     design = forestc.compile(model, X, tmp_path / "out", label=Y).design

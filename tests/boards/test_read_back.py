@@ -17,7 +17,7 @@ from forestc.costs.boards import board_of
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name, reader", [("icebreaker", "icebox_vlog"), ("tang-nano-20k", "apycula")])
 def test_answers_of_the_netlist_in_the_bitstream(name, reader, tmp_path, monkeypatch, need_tool):
     need_tool(reader)

@@ -64,7 +64,7 @@ def test_an_engine_behind_a_simulated_port(tools, tmp_path):
     assert on_board(design, X[:20], NOISY, 100)["resends"] > 0
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("options", [{"latency": 2}, {"stream": forestc.StreamOptions()}, {"outputs": "scores"}])
 def test_larger_designs(tools, tmp_path, options):
     model, X, y = trained("forest-multi")

@@ -43,6 +43,7 @@ def clocked_bits(netlist, words):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("latency", [0, 2])
 def test_saif_holds_the_counts_of_the_clocked_simulation(tmp_path, capfd, latency):
     np.save(tmp_path / "rows.npy", mixed_rows(60, 2))

@@ -159,7 +159,7 @@ def test_missing_tools_are_reported_or_refused(tmp_path, monkeypatch):
             check(folder, X[:20], random_rows=10, **more)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_one_engine_runs_each_file_and_slow_ones_a_sample(folder, need_tool, monkeypatch):
     need_tool("iverilog")
     need_tool("verilator")
@@ -211,6 +211,7 @@ def test_a_check_without_any_tool_says_what_was_not_run(folder, monkeypatch, tmp
     assert checked("--engines", "netlist,c") == (3, "", error)
 
 
+@pytest.mark.slow
 def test_a_tool_that_takes_too_long_is_no_missing_one(folder, monkeypatch):
     def slow(*_, **__):
         raise ToolError("gcc took longer than 1800 s", where="gcc", do="give it a smaller design")

@@ -55,7 +55,7 @@ def test_compiled_models_are_proved(kind, latency):
     assert sum(part.asked for part in proof.parts) >= len(forest.trees) + 2
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_200_trees_are_proved():
     model, X, y = trained("xgboost-multi")
     forest = forestc.quantize(clone(model).set_params(n_estimators=20).fit(X, y), X, y)
@@ -155,7 +155,7 @@ def other_netlists(netlist, random, count):
         yield net, replace(netlist, cells=(*netlist.cells[:net], other, *netlist.cells[net + 1 :]))
 
 
-@pytest.mark.parametrize("count", [25, pytest.param(60, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [25, pytest.param(60, marks=pytest.mark.long)])
 @pytest.mark.parametrize("kind", ["xgboost-binary", "xgboost-multi"])
 def test_a_netlist_with_a_planted_error_is_refuted(kind, count):
     forest = quantized(kind)
@@ -191,7 +191,7 @@ def mutants(text, random, count):
             yield other
 
 
-@pytest.mark.parametrize("count", [14, pytest.param(50, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [14, pytest.param(50, marks=pytest.mark.long)])
 @pytest.mark.parametrize("part", only(range(4), 0, 2))
 def test_none_of_200_planted_errors_in_verilog_is_proved(part, count):
     """Plants errors in single bits of leaves, thresholds, mux arms, registers and ports: 50 in each of four parts, by

@@ -17,7 +17,7 @@ def test_leaves_scores_and_decisions_equal_the_library(kind):
     assert print_forest(parse_forest(text)) == text
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_many_rows_agree_with_the_library(kind):
     assert_agrees(KINDS[kind](), 100_000, seed=1)

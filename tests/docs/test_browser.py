@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 DOCS, BUILT = ROOT / "docs", ROOT / "out" / "docs"
 LEAST_PAGES = 60
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 # Lists what is cut or sticks out, tabs opened. Where a screen is narrow, tables and code may scroll in their boxes.
 CUT = """(narrow) => {

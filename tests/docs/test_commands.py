@@ -62,7 +62,7 @@ def test_commands_run_as_they_are_printed(page, compiled, need_tool):
     assert runs([line for line in printed()[page] if not line.startswith(SLOW)], page, compiled, need_tool)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("page", FOLDERS)
 def test_slow_commands_run_as_they_are_printed(page, compiled, need_tool):
     runs([line for line in printed()[page] if line.startswith(SLOW)], page, compiled, need_tool)

@@ -103,7 +103,7 @@ def resolve(extras: list[str], platform: str, python: str) -> None:
     raise AssertionError(done.stderr)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("python", PYTHONS)
 @pytest.mark.parametrize("platform", PLATFORMS)
 def test_all_extras_resolve_by_wheels_alone(platform, python):
@@ -112,7 +112,7 @@ def test_all_extras_resolve_by_wheels_alone(platform, python):
     resolve([extra for extra in EXTRAS if extra != "xgboost"], platform, python)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", TOOLS)
 def test_a_tutorial_runs_after_its_own_install_line(name, tmp_path, need_tool):
     for tool in TOOLS[name]:
@@ -125,14 +125,14 @@ def test_a_tutorial_runs_after_its_own_install_line(name, tmp_path, need_tool):
     assert environment.run_page(page, blocks(page), work) >= 4
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("example", ["litex_stream", "hls4ml_forest"])
 def test_an_example_runs_after_its_own_install_line(example, tmp_path):
     environment = Environment(tmp_path / "environment", install_line(ROOT / "examples" / f"{example}.py"))
     environment.run([environment.python, str(ROOT / "examples" / f"{example}.py"), "out"], tmp_path)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_readme_runs_after_its_own_install_line(tmp_path):
     work = tmp_path / "work"
     work.mkdir()
@@ -141,7 +141,7 @@ def test_readme_runs_after_its_own_install_line(tmp_path):
     assert environment.run_page(ROOT / "README.md", lines, work) == len(lines) >= 11
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_wheel_runs_the_readmes_python_in_an_empty_environment(tmp_path):
     """Builds the wheel from the sdist, as `python -m build` does, so that a file missing in the sdist is noticed."""
     made = tmp_path / "dist"
@@ -155,7 +155,7 @@ def test_the_wheel_runs_the_readmes_python_in_an_empty_environment(tmp_path):
     assert environment.run_page(page, [block for block in blocks(page) if block.kind], tmp_path) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("python", "resolution"), [("3.11", "lowest-direct"), ("3.13", "highest"), ("3.14", "highest")]
 )

@@ -6,6 +6,8 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 BACKTICKS = re.compile(r"`([^`\n]+)`")
 OTHERS = {
@@ -63,6 +65,7 @@ def known_words():
     return words
 
 
+@pytest.mark.slow
 def test_names_in_backticks_exist():
     count, wrong = 0, []
     for file, tree in trees().items():

@@ -26,7 +26,7 @@ TOOLS = {
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in TOOLS | OTHERS]
+    "name", [pytest.param(name, marks=[pytest.mark.long] * (name in SLOW)) for name in TOOLS | OTHERS]
 )
 def test_a_tutorial(name, tmp_path, monkeypatch, need_tool):
     for tool in (TOOLS | OTHERS)[name]:

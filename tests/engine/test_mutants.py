@@ -11,14 +11,14 @@ SEED = 5
 
 
 # Engines of one bank take long here, so tests/engine/test_walkers.py and test_images.py run them.
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["two banks", "registers", "one bank"])
 def test_the_engine_itself_passes_all_trials(name, tmp_path, need_tool):
     need_tool("iverilog")
     assert outcome(emit(CAPACITIES[name]), name, tmp_path) == ""
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_mutants_are_found(tmp_path, need_tool):
     need_tool("iverilog")
     everything = mutants()

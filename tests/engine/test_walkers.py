@@ -54,7 +54,7 @@ def test_random_forests(kind, bench, need_tool):
         assert verdict.passed, (seed, verdict.text)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 def test_many_random_forests(kind, bench):
     for seed in range(6, 60):
@@ -67,7 +67,7 @@ TRAINED = [
     "xgboost-binary",
     "forest-multi",
     "xgboost-missing",
-    *(pytest.param(k, marks=pytest.mark.slow) for k in SLOW),
+    *(pytest.param(k, marks=pytest.mark.long) for k in SLOW),
 ]
 
 

@@ -133,7 +133,7 @@ def test_a_killed_search_of_two_workers_goes_on_to_the_trials_of_one(done, work,
     assert [trial.number for trial in again.front] == [trial.number for trial in done.front]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_worker_that_dies_loses_its_trial_alone(work):
     study = forestc.explore(
         None, work / "train.csv", work / "dying", train=exploration_trainers.fit_or_fail, trials=4, trial_seconds=8.0,
@@ -246,7 +246,7 @@ def test_columns_of_any_name_reach_the_designs(work, here, tmp_path, train):
     assert study.front and all(trial.has_design for trial in study.front)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_trainers_are_searched_and_cross_validated(work):
     study = forestc.explore(
         None, work / "train.csv", work / "trained", train="lightgbm,extra-trees", trials=6, test=work / "test.csv",
@@ -260,7 +260,7 @@ def test_trainers_are_searched_and_cross_validated(work):
     assert "trained on all rows" in study.asked["validation"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_firmware_is_measured_in_an_emulator(work):
     study = forestc.explore(
         work / "model.forest", work / "train.csv", work / "firmware", label="target", cpu="cortex-m0plus", jobs=2,
@@ -270,7 +270,7 @@ def test_firmware_is_measured_in_an_emulator(work):
     assert study.asked["corrections"]["flash"]["designs"] >= len(study.front)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_designs_climb_to_place_and_route(work, need_tool):
     need_tool("yosys")
     study = forestc.explore(
@@ -281,7 +281,7 @@ def test_designs_climb_to_place_and_route(work, need_tool):
     assert all(trial.corrected for trial in study.complete)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_cluster_of_which_a_worker_dies_gives_the_same_trials(work, done):
     """The scheduler gives the trial of the worker that died to another one."""
     from distributed import LocalCluster
@@ -329,7 +329,7 @@ def test_ctrl_c_writes_the_front_of_what_was_found_and_says_how_to_finish_it(wor
     assert again.asked["unfinished"] is None and again.asked["finish"] == []
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_ctrl_c_ends_what_workers_do(work):
     """The trial that is under way when Ctrl-C comes would take a quarter of an hour."""
     program = (

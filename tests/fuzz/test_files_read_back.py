@@ -420,7 +420,7 @@ def files(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("count", [10, pytest.param(500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [10, pytest.param(500, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", KINDS)
 def test_copies_are_read_or_refused(files, name, count):
     found = tally(name, count, files)

@@ -188,6 +188,7 @@ def test_simulator_on_vector_counts_around_blocks(vectors: int) -> None:
     assert np.array_equal(got, reference_rows(netlist, words))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("near", [0, 10**9])
 @pytest.mark.parametrize("thresholds", [3, 8, 9, 300])
 def test_simulator_on_forests(near: int, thresholds: int, monkeypatch: pytest.MonkeyPatch) -> None:

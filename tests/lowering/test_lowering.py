@@ -61,6 +61,7 @@ def test_words_are_added_by_threes_the_narrowest_first():
     assert net == builder.add((narrow, wide), WordType(9, False))  # An existing cell is found again.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("latency", [0, 3])
 @pytest.mark.parametrize(
     ("trees", "most", "tables"),

@@ -13,6 +13,7 @@ def test_there_are_pages():
     assert len(PAGES) >= 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_a_page(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -139,7 +139,7 @@ def check_answers(model, X, got_of, level):
 
 @pytest.mark.parametrize("data", DATA)
 @pytest.mark.parametrize(
-    ("values", "kind"), [pytest.param(*model, marks=[] if model[1] in QUICK else pytest.mark.slow) for model in MODELS]
+    ("values", "kind"), [pytest.param(*model, marks=[] if model[1] in QUICK else pytest.mark.long) for model in MODELS]
 )
 def test_levels_answer_as_the_library(values, kind, data):
     model = trained(values, kind, data)
@@ -149,7 +149,7 @@ def test_levels_answer_as_the_library(values, kind, data):
         check_answers(model, DATA[data][0], lambda rows, result=result: evaluate(result, rows).decision, level)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("target", ["verilog", "vhdl", "c", "hls", "amaranth", "engine"])
 @pytest.mark.parametrize(("values", "kind"), MODELS)
 def test_targets_answer_as_the_library_and_pass_their_check(values, kind, target, tmp_path):

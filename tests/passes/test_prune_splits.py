@@ -220,6 +220,7 @@ def test_where_classes_overlap_added_trees_keep_the_decisions():
     assert same.report["splits"][1] < same.report["splits"][0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("targets", [1, 2])
 def test_regressions_are_judged_by_r_squared(targets):
     random = np.random.default_rng(0)

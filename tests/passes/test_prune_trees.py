@@ -58,7 +58,7 @@ def total(forest, unit):
 @pytest.mark.parametrize(
     "kind",
     [
-        pytest.param(kind, marks=[pytest.mark.slow] * (kind in ("extra", "boosting-multi", "forest-multi")))
+        pytest.param(kind, marks=[pytest.mark.long] * (kind in ("extra", "boosting-multi", "forest-multi")))
         for kind in MODELS
     ],
 )

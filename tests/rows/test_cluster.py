@@ -95,7 +95,7 @@ class Deadly:
         self.task.merge(state, other)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_killed_worker_loses_nothing(folder, tmp_path):
     forest = load(trained("forest-binary")[0])
     rows = rows_from(folder, forest, "y")

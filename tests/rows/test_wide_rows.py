@@ -121,7 +121,7 @@ print(json.dumps([seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(("columns", "read"), [(100_000, 20), (1_048_330, 113)])
 def test_memory_and_time(tmp_path, columns, read):
     import xgboost

@@ -135,6 +135,7 @@ def test_other_deals_hold_out_every_row_once_and_repeat():
     )
 
 
+@pytest.mark.slow
 def test_a_setting_that_is_just_too_much_is_tried_on_further_deals():
     model, X, rows = rows_of("forest-binary")
     source = load(model)

@@ -230,6 +230,7 @@ def test_without_other_rows_the_model_is_trained_again_on_folds(tmp_path):
     assert "settings, scored on cross" in (tmp_path / "a/report.md").read_text().replace("\\", "")
 
 
+@pytest.mark.slow
 def test_the_model_itself_is_no_judge_of_rows_that_it_knows(tmp_path):
     """If a model is perfect on its training rows, an ensemble of equal accuracy on other rows is still taken."""
     random = np.random.default_rng(0)
@@ -364,6 +365,7 @@ def test_passes_lists_the_levels():
     assert "-O1 (default)" in CliRunner().invoke(app, ["passes", "--wide"], env={"COLUMNS": "400"}).stdout
 
 
+@pytest.mark.slow
 def test_the_seconds_of_an_effort_hold_inside_settings(tmp_path, monkeypatch):
     """A pass that does not end is stopped at its time, and the best result so far is taken; it is -O1 if nothing else
     was scored."""

@@ -115,7 +115,7 @@ def test_gowins_luts_have_four_inputs_before_placing(designs, tmp_path, monkeypa
     yosys.run_yosys(script + "write_json proved.json\n", tmp_path, writes=["proved.json"])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_an_older_nextpnr_reads_what_a_newer_yosys_wrote(designs, need_tool, monkeypatch):
     need_tool("nextpnr-ice40")
     newer = yosys.need_yosys()

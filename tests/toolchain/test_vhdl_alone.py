@@ -90,7 +90,7 @@ def test_what_a_folder_without_verilog_lacks(tmp_path, monkeypatch):
         compiled(tmp_path / "again", "vhdl", device="lut6")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("number", range(20))
 def test_twenty_folders(number, tmp_path, need_tool):
     """Compiles, synthesizes and simulates with and without Verilog: models, latencies and streams in turn."""

@@ -39,6 +39,7 @@ def random_matrix(seed, n=7, m=4, missing=0.0):
     return X
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(6), deadline=None, derandomize=True)
 @given(st.integers(0, 10**6), st.integers(1, 3), st.sampled_from([0.0, 0.2]), st.sampled_from([3.0, 1.0, 0.95, 0.5]))
 def test_the_factors_are_the_best_of_all_and_bounds_hold(seed, k, missing, rho):

@@ -37,7 +37,7 @@ def moral_graph(parents):
 @pytest.mark.parametrize(
     ("seed", "states", "most"),
     [(0, 2, 3), (2, 3, 2)]
-    + [pytest.param(*each, marks=pytest.mark.slow) for each in ((1, 2, 2), (3, 2, 2), (4, 3, 1))],
+    + [pytest.param(*each, marks=pytest.mark.long) for each in ((1, 2, 2), (3, 2, 2), (4, 3, 1))],
 )
 def test_proofs_find_the_best_of_all_networks(seed, states, most):
     table, scorer, networks, empty = small_problem(seed, states, most)
@@ -67,6 +67,7 @@ def test_small_treewidths_make_a_difference_and_proofs_branch():
     assert scores[0] < scores[1] < scores[2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["search", "exact"])
 @pytest.mark.parametrize(("n", "k", "states"), [(12, 1, 2), (9, 2, 3), (70, 4, 2)])
 def test_networks_keep_the_treewidth_and_show_an_order(method, n, k, states):

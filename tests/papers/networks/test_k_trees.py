@@ -13,7 +13,7 @@ from papers.bounded_treewidth.k_trees import decode, edges, encode, random_code
 
 from forestc.papers.networks.random_words import seeded
 
-pytestmark = pytest.mark.slow  # No command draws k-trees: only the tables of the paper do.
+pytestmark = pytest.mark.long  # No command draws k-trees: only the tables of the paper do.
 SMALL = [(n, k) for n in range(3, 8) for k in range(1, n - 1) if (n, k) not in ((7, 1), (7, 2))] + [(8, 4), (8, 5)]
 
 

@@ -27,7 +27,7 @@ from forestc.errors import OptionError
 from forestc.papers.networks.bounded_treewidth import NetworkSearch, learn
 from forestc.papers.networks.random_words import seeded
 
-pytestmark = pytest.mark.slow  # No command calls these methods, and they take long to compile.
+pytestmark = pytest.mark.long  # No command calls these methods, and they take long to compile.
 
 
 @pytest.mark.parametrize(("seed", "states", "most"), [(0, 2, 3), (2, 3, 2), (1, 2, 2), (3, 2, 2), (4, 3, 1)])

@@ -86,6 +86,7 @@ def test_failure_credits_of_the_papers_example():
     assert failure_credits(right.astype(np.uint8), np.ones(10, dtype=np.uint8))[0, 1] == 5 / 9
 
 
+@pytest.mark.slow
 def test_bounds_hold_and_larger_sets_tighten_them():
     """Uses rows that contradict one another, and three rows without a contradicting pair among them."""
     votes = np.array([[1, 1, 0], [0, 1, 1], [1, 0, 1], [1, 1, 0]], dtype=np.uint8)

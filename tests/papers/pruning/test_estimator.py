@@ -73,6 +73,7 @@ def test_baselines_decide_by_the_majority(fitted, method):
         assert len(pruned.members_) == 7
 
 
+@pytest.mark.slow
 def test_formulations_limit_the_diversity(fitted):
     forest, X, y = fitted
     pruned = PrunedEnsemble(FrozenEstimator(forest), random_state=0)
@@ -136,6 +137,7 @@ def test_fitted_classifiers_of_any_kind_are_not_trained_again():
             forestc.load(pruned)
 
 
+@pytest.mark.slow
 def test_two_fits_are_equal_and_a_warm_start_goes_on(fitted):
     X, y = hard_rows(1, 400)
     pruned = PrunedEnsemble(ensemble.RandomForestClassifier(15, max_depth=4, random_state=0), random_state=3)
@@ -146,6 +148,7 @@ def test_two_fits_are_equal_and_a_warm_start_goes_on(fitted):
     assert warm.fit(X, y).objective_ >= before - 1e-12
 
 
+@pytest.mark.slow
 def test_progress_is_reported(capsys):
     X, y = hard_rows(1, 400)
     seen = []

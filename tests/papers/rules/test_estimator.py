@@ -83,6 +83,7 @@ def test_objects_text_and_picture_say_the_same():
     assert model.export_text() == f"{rule}\nELSE False\n" and model.default_ == False  # noqa: E712
 
 
+@pytest.mark.slow
 def test_two_fits_are_equal_and_a_warm_start_is_no_worse():
     X, y = (part[:250] for part in load_breast_cancer(return_X_y=True))
     one, two = (BooleanRuleClassifier(max_iter=2, random_state=3).fit(X, y) for _ in range(2))

@@ -173,7 +173,7 @@ def test_the_stream_has_a_section(streamed):
     assert "--stream" in part[-1].text
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_stream_is_synthesized_and_placed(own):
     """The wrapper stores rows and results: it takes more flip-flops than the core, and has its own clock."""
     alone, whole = synth(own, "ice40-hx8k"), synth(own, "ice40-hx8k", stream=True)
