@@ -75,7 +75,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 # what messages say of a missing library or program
-LACKS = re.compile(r"([\w-]+)(?: headers)? (?:is|are) not installed|([\w-]+) was not found|no compiler for ([\w-]+) was|'(\w+)'$")
+LACKS = re.compile(
+    r"([\w-]+)(?: headers)? (?:is|are) not installed|([\w-]+) was not found|no compiler for ([\w-]+) was|'(\w+)'$"
+)
 PATH = os.environ.get("PATH")  # Tests change it.
 
 
