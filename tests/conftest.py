@@ -28,9 +28,10 @@ sys.path.insert(0, str(Path(__file__).parent))  # The helpers of tests are impor
 # The methods of papers are imported as papers.bounded_treewidth, ...
 sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
 
+from needs import REQUIRED, lacking, missing
+
 import forestc.options.keywords  # noqa: F401  (errors name Python's keywords once a public name is used)
 from forestc.cli import main
-from forestc.errors import ForestcError
 from forestc.toolchain.run import find
 from forestc.toolchain.verilator import find_verilator
 
@@ -38,7 +39,6 @@ from forestc.toolchain.verilator import find_verilator
 settings.register_profile("forestc", suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("forestc")
 
-REQUIRED = bool(os.environ.get("FORESTC_REQUIRE_TOOLS"))
 CASES = Path(__file__).parent / "cases"
 BROWSER = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
            "--disable-background-networking", "--disable-component-update", "--disable-sync"]  # fmt: skip
@@ -72,29 +72,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         seen.add(function)
     items[:] = kept
     config.hook.pytest_deselected(items=left)
-
-
-# what messages say of a missing library or program
-LACKS = re.compile(
-    r"([\w-]+)(?: headers)? (?:is|are) not installed|([\w-]+) was not found|no compiler for ([\w-]+) was|'(\w+)'$"
-)
-PATH = os.environ.get("PATH")  # Tests change it.
-
-
-def lacking(text: str) -> str:
-    """Returns the library or program that a message names if this machine lacks it, or ""."""
-    found = LACKS.search(text) if not REQUIRED else None
-    name = next(filter(None, found.groups())) if found else ""
-    return "" if shutil.which(name, path=PATH) or find_spec(name.lower() or "os") else name
-
-
-def missing(error: BaseException | None) -> str:
-    """Returns the library or program whose lack led to an error, or ""."""
-    while error is not None:
-        if isinstance(error, ModuleNotFoundError | ForestcError) and (name := lacking(str(error))):
-            return name
-        error = error.__cause__ or error.__context__
-    return ""
 
 
 @pytest.hookimpl(wrapper=True)

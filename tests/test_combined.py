@@ -44,9 +44,10 @@ def outputs_of(kind):
 
 
 @pytest.mark.parametrize("kind", COMBINED)
-def test_no_planted_error_is_proved(kind):
+def test_no_planted_error_is_proved(kind, need_tool):
     """Changes a threshold by one, or exchanges the arms of a multiplexer: it is refuted, or the results are
     the same."""
+    need_tool("bitwuzla")
     wrong = 0
     for seed in range(2):
         forest, random = random_forest(seed, True, kind), np.random.default_rng(seed)

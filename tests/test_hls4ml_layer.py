@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from needs import ap_headers
 from onnx import TensorProto, helper, numpy_helper
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier, RandomForestRegressor
@@ -22,7 +23,7 @@ from forestc.forest.evaluate import evaluate_words
 from forestc.forest.numbers import Fixed
 from forestc.integrations.hls4ml_layer import _bare, layer_code, on_grid, prepare, register, result_word
 from forestc.rows.encode import encode, evaluate
-from forestc.toolchain.compilers import ap_types, cxx_compiler
+from forestc.toolchain.compilers import cxx_compiler
 
 IRIS = load_iris(return_X_y=True)
 DIABETES = load_diabetes(return_X_y=True)
@@ -118,7 +119,7 @@ int main() {{
 """)
     compiler = cxx_compiler()
     assert compiler is not None
-    flags = ["-std=c++14", "-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas", "-isystem", str(ap_types())]
+    flags = ["-std=c++14", "-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas", "-isystem", ap_headers()]
     subprocess.run([compiler, *flags, "main.cpp", "-o", "program"], cwd=tmp_path, check=True)
     out = subprocess.run([tmp_path / "program"], input=rows.tobytes(), capture_output=True, check=True).stdout
     got = np.frombuffer(out, dtype=np.int64).reshape(len(rows), n_out, 2)

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from forest_designs import design, differences, hard_vectors
+from needs import ap_headers
 from random_forests import random_forest
 
 from forestc.backends import hls
@@ -24,13 +25,13 @@ from forestc.netlist.builder import NetlistBuilder
 from forestc.netlist.ir import BIT, Input, WordType, evaluate, reads
 from forestc.netlist.ports import Port, score_port
 from forestc.rows.encode import encode
-from forestc.toolchain.compilers import ap_types, cxx_compiler
+from forestc.toolchain.compilers import cxx_compiler
 
 WARNINGS = ["-std=c++14", "-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas"]
 
 
 def compiled(folder, *sources, flags=()):
-    command = [cxx_compiler(), *WARNINGS, *flags, "-isystem", str(ap_types()), *sources, "-o", "program"]
+    command = [cxx_compiler(), *WARNINGS, *flags, "-isystem", ap_headers(), *sources, "-o", "program"]
     subprocess.run(command, cwd=folder, check=True)
     return folder / "program"
 

@@ -10,13 +10,14 @@ from dataclasses import replace
 
 import pytest
 from backends.test_own_names import NEUTRAL, SMALL, designs, verilog_files, verilog_is_clean, words_of
+from needs import ap_headers
 from vhdl_tools import STANDARDS, analyzed
 
 from forestc.backends import axi_stream, c, hls, packages, project, vhdl
 from forestc.backends.names import RESERVED, TAKEN, identifier
 from forestc.errors import OptionError
 from forestc.lowering.trees import LoweringOptions, lower
-from forestc.toolchain.compilers import STRICT, ap_types, c_compiler, cxx_compiler
+from forestc.toolchain.compilers import STRICT, c_compiler, cxx_compiler
 
 FEW = ["pack", "UNPACK", "Pack", "error", "shift_left", "maximum", "read_word", "row", "result", "fill", "test"]
 ALL_TAKEN = frozenset().union(*TAKEN.values())
@@ -172,7 +173,7 @@ def features_pass(names, folder):
             assert subprocess.run(command, cwd=folder, check=False).returncode == 0, path
         for path, text in hls.emit(forest, netlist).items():
             (folder / path).write_text(text)
-        command = [cxx_compiler(), "-std=c++14", "-fsyntax-only", "-Wno-unknown-pragmas", "-isystem", str(ap_types())]
+        command = [cxx_compiler(), "-std=c++14", "-fsyntax-only", "-Wno-unknown-pragmas", "-isystem", ap_headers()]
         source = f"{identifier(forest.name)}_hls.cpp"
         assert subprocess.run([*command, source], cwd=folder, check=False).returncode == 0, source
     (folder / "all.sv").write_text("\n".join(dict.fromkeys(texts)))

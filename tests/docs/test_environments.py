@@ -51,7 +51,7 @@ def names(extra: str, machine: str = "x86_64") -> set[str]:
 
 
 def test_what_people_need_together_is_all_but_the_large_and_the_rare():
-    rare = {"catboost", "treelite", "hls", "litex", "dask", "xgboost-cpu", "docs", "dev", "all"}
+    rare = {"catboost", "treelite", "hls", "litex", "dask", "xgboost-cpu", "docs", "test", "dev", "all"}
     rare |= {"machxo2", "nexus", "gatemate"}
     assert names("all") == {name for extra in EXTRAS.keys() - rare for name in names(extra)}
 
@@ -60,7 +60,7 @@ def test_what_people_need_together_is_all_but_the_large_and_the_rare():
 def test_no_extra_overwrites_the_xgboost_that_is_there(machine):
     """Checks the two packages that own the module xgboost: pip would overwrite one with the other."""
     small = {extra for extra in EXTRAS if "xgboost-cpu" in names(extra, machine)}
-    assert small == (set() if machine == "arm64" else {"xgboost-cpu", "dev"})
+    assert small == (set() if machine == "arm64" else {"xgboost-cpu", "test", "dev"})
     for extra in EXTRAS:
         assert not {"xgboost", "xgboost-cpu"} <= names(extra, machine), extra
     assert "xgboost" in names("xgboost", machine) and names("xgboost-cpu", machine) & {"xgboost", "xgboost-cpu"}

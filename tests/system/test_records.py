@@ -116,7 +116,7 @@ def test_a_file_is_bounded_before_it_is_read(tmp_path):
 @pytest.mark.parametrize(
     "change",
     [
-        {"format": 5}, {"columns": -1}, {"columns": True}, {"files": {"c": "../x"}}, {"features": [{"name": 3}]},
+        {"format": 99}, {"columns": -1}, {"columns": True}, {"files": {"c": "../x"}}, {"features": [{"name": 3}]},
         {"hash": "0"}, {"hash": "0" * 64 + "\n"}, {"classes": [None]}, {"link": 3}, {"core": "a b"}, {"made": {}},
     ],
 )  # fmt: skip

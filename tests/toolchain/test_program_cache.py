@@ -91,7 +91,8 @@ def test_a_damaged_program_is_made_again(made, tmp_path, monkeypatch, damage):
     assert cached_program(["a"], tmp_path / "x", make).read_text() == "made 2" and len(calls) == 2
 
 
-def test_one_process_prepares_a_packaged_program(tmp_path, monkeypatch):
+def test_one_process_prepares_a_packaged_program(tmp_path, monkeypatch, need_tool):
+    need_tool("yowasp_runtime")
     monkeypatch.setenv("YOWASP_CACHE_DIR", str(tmp_path))
     run = """
 import pathlib, sys, time
