@@ -164,6 +164,7 @@ def pairs() -> list[Any]:
     return found
 
 
+@pytest.mark.each_case
 @pytest.mark.parametrize(("kind", "name"), pairs())
 def test_the_engine_gives_the_evaluators_answers(kind, name, tmp_path, need_tool):
     engine = ENGINES[name]

@@ -22,6 +22,8 @@ from forestc.errors import OptionError
 from forestc.forest.numbers import Category, Fixed
 from forestc.lowering.trees import LoweringOptions, lower
 
+pytestmark = pytest.mark.each_case
+
 HOSTILE = 'x"; rm -rf / #\n*/ $finish; `include "y" ../../etc'
 
 

@@ -10,6 +10,7 @@ from thinned import thinned
 from forestc.forest.text import parse_forest, print_forest
 
 
+@pytest.mark.each_case
 @pytest.mark.parametrize("kind", thinned(sorted(KINDS), keep=len(KINDS) * 2 // 3))
 def test_leaves_scores_and_decisions_equal_the_library(kind):
     forest = assert_agrees(KINDS[kind](), 1_500)

@@ -84,3 +84,14 @@ def test_leaves_of_missing_or_infinite_values_alone_are_reached():
     inputs = learned(exact, ArrayRows(X), samples=1)
     output = covered(exact, inputs.raw_rows(reaching_rows(inputs, model, exact, 50).values))["leaves"]
     assert output["reached"] + output["unreachable"] == output["all"]
+
+
+def test_a_missing_value_is_evidence_where_training_rows_missed_it(inputs):
+    absent = np.isnan(mixed_rows(300, 1)).any(axis=0)
+    assert 0 < absent.sum() < len(absent)
+    for k, (column, start) in enumerate(zip(inputs.inputs, inputs.starts[:-1], strict=True)):
+        evidence = {start + variable: states for variable, states in column.absent_literals().items()}
+        assert bool(evidence) == absent[column.column]
+        states = inputs.tree.sample(50, np.random.default_rng(0), evidence)
+        values = inputs.values(states, np.random.default_rng(0))
+        assert np.isnan(values[:, k]).all() == absent[column.column]
