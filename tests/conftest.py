@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import sys
 import tempfile
 from collections import Counter
@@ -50,6 +51,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # A shell starts programs in the background so.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if "FORESTC_CACHE" not in os.environ:  # This run, with all of its workers, has its own cache of compiled programs.
         kept = tempfile.TemporaryDirectory(prefix="forestc-tests-")
         os.environ["FORESTC_CACHE"] = kept.name
