@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import importlib
-
 import numpy as np
 import pytest
 from models import KINDS, rows_near_thresholds, trained
@@ -10,8 +8,8 @@ from thinned import thinned
 import forestc
 from forestc.checks.table import ENGINES, ROLES
 from forestc.forest.builder import changed
-from forestc.frontends import OBJECTS
 from forestc.frontends.kinds import KINDS as FILE_KINDS
+from forestc.frontends.kinds import Training
 
 
 def test_public_names_are_all_there():
@@ -24,12 +22,12 @@ def test_public_names_are_all_there():
 
 def test_tables_agree_with_what_they_name():
     for kind in FILE_KINDS:
-        assert (kind.read is None) == bool(kind.do) and all(suffix.startswith(".") for suffix in kind.suffixes)
-        assert kind.read is not None or kind.name.startswith(("a ", "an ", "the "))
+        assert [bool(kind.read), bool(kind.opens), bool(kind.do)].count(True) == 1
+        assert all(suffix.startswith(".") for suffix in kind.suffixes)
+        assert bool(kind.package) == bool(kind.live) and (kind.package or kind.training == Training())
+        assert not kind.do or kind.name.startswith(("a ", "an ", "the "))
     suffixes = [suffix for kind in FILE_KINDS for suffix in kind.suffixes]
     assert len(set(suffixes)) == len(suffixes)
-    for package in OBJECTS:
-        assert importlib.util.find_spec(f"forestc.frontends.{package}") is not None
     for name, engine in ENGINES.items():
         assert engine.name == name and ROLES[name] == engine.role
 

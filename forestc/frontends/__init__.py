@@ -10,13 +10,12 @@ from typing import Any
 
 from forestc.errors import ModelError, check_exists, located
 from forestc.forest.ir import Forest
-from forestc.frontends.kinds import TEXT, kind_of, opened, read, refuse_folder
-from forestc.frontends.objects import OBJECTS, load_object
+from forestc.frontends.kinds import TEXT, kind_of, load_object, opened, read, refuse_folder
 from forestc.frontends.shared.content import Content
 from forestc.frontends.shared.iterations import parsed, refuse_cut
 from forestc.rows.columns import carrying
 
-__all__ = ["OBJECTS", "load", "load_object", "read_bytes", "read_estimator"]
+__all__ = ["load", "load_object", "read_bytes", "read_estimator"]
 
 MAX_BYTES = 4 << 30  # limits a model file's bytes, all read into memory
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 import tempfile
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -51,6 +52,14 @@ NO_BEST = (
     "or give their number"
 )
 
+# Parameters that a copy does not take: what training prints, and when it stops early.
+NOT_COPIED = {
+    *("verbose", "verbose_eval", "silent", "logging_level"),
+    *("use_best_model", "early_stopping_rounds", "od_type", "od_wait", "od_pval"),
+}
+ROUNDS = {"iterations", "n_estimators", "num_boost_round", "num_trees"}
+RATE = {"learning_rate", "eta"}
+
 MAX_DEPTH = 16  # bounds an oblivious tree's depth, as CatBoost's documentation does
 
 # Defines a split: x goes left if x < threshold, or by `missing_left` if missing.
@@ -82,6 +91,19 @@ def read_live(model: CatBoost, iterations: Iterations = None) -> Forest:
         raise ModelError("a classifier with a custom loss function", where=where, do="use Logloss or MultiClass")
     same = model.get_leaf_values().tobytes().startswith(_values(forest))
     return forest if same else _forest(root, iterations, kind, best=best)
+
+
+def cloned(model: Any) -> Any:
+    """Returns an unfitted copy of an estimator, as `sklearn.base.clone` does, which refuses CatBoost's estimators with
+    lists among their parameters."""
+    kind, settings = type(model), {k: deepcopy(v) for k, v in model.get_params().items() if k not in NOT_COPIED}
+    if model.is_fitted():  # CatBoost chooses a rate by the numbers of rows and rounds.
+        settings = {key: value for key, value in settings.items() if key not in ROUNDS}
+        settings["iterations"] = model.tree_count_
+        if not settings.keys() & RATE:
+            settings["learning_rate"] = model.learning_rate_
+    settings |= {"verbose": False, "allow_writing_files": False}
+    return kind(settings) if kind.__name__ == "CatBoost" else kind(**settings)
 
 
 def exported(model: CatBoost, where: str) -> Document:

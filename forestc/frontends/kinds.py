@@ -1,25 +1,25 @@
-"""Recognizes the kind of a model file by its content, or else by its suffix. A table lists each kind with its reader
-or, for a kind that is not read, a remedy."""
+"""The table of the kinds of model: how a file is recognized by its content, or else by its suffix; the readers of files
+and of fitted models; how an estimator is trained again. A kind that is not read has a remedy."""
 
 from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from forestc.errors import ModelError, opt
+from forestc.errors import HERE, ModelError, opt
 from forestc.forest.ir import Forest
 from forestc.forest.text import parse_forest
 from forestc.frontends import catboost, treelite
 from forestc.frontends.lightgbm import reader as lightgbm
-from forestc.frontends.objects import load_object
 from forestc.frontends.onnx import reader as onnx
 from forestc.frontends.shared.content import Content
-from forestc.frontends.shared.iterations import refuse_cut
+from forestc.frontends.shared.iterations import Iterations, refuse_cut
 from forestc.frontends.sklearn import reader as sklearn
+from forestc.frontends.sklearn.meta import read_search
 from forestc.frontends.xgboost import reader as xgboost
 
 SAVE_XGBOOST = "save it with Booster.save_model('model.json')"
@@ -32,17 +32,32 @@ AS_ROWS = f"give the model file first, and the rows with {opt.rows}"
 
 
 @dataclass(frozen=True)
+class Training:
+    """How a copy of a library's estimator is trained."""
+
+    threads: str = ""  # parameter for the number of threads, which need not be set; "" if threads change nothing
+    settings: Mapping[str, Any] = field(default_factory=dict)  # what gives the same sums each time, beside one thread
+    # Lists the parameters of early stopping, the parameter for the number of rounds, the attribute with the last round
+    # and the number of the first round there. A copy is trained without them, for as many rounds as the estimator took.
+    early: tuple[tuple[tuple[str, ...], str, str, int], ...] = ()
+    clone: Callable[[Any], Any] | None = None  # returns an unfitted copy; None for scikit-learn's `clone`
+
+
+@dataclass(frozen=True)
 class Kind:
-    """A kind of model file that forestc reads or refuses."""
+    """A kind of model that forestc reads or refuses."""
 
     name: str  # name in messages, with an article if the kind is refused
     matches: Callable[[Content], bool]  # tests whether a file is of the kind
-    read: Callable[[Content], Forest] | None = None  # reads a file; None if the kind is refused
+    read: Callable[[Content], Forest] | None = None  # reads a file
     do: str = ""  # remedy if the kind is refused
     opens: Callable[[Content], Any] | None = None  # returns the object in a file that holds one, such as an estimator
-    cut: bool = False  # True if the reader can stop after a number of iterations
+    cut: bool = False  # True if the readers can stop after a number of iterations
     pickled: bool = False  # True if reading the file runs code
     suffixes: tuple[str, ...] = ()  # file suffixes that decide if no content matches
+    package: str = ""  # Python package of the fitted models that `live` reads
+    live: Callable[[Any, Iterations], Forest] | None = None  # reads a fitted model
+    training: Training = Training()
 
 
 def _begins(*starts: bytes) -> Callable[[Content], bool]:
@@ -141,22 +156,6 @@ def _text(content: Content) -> Forest:
 # A file is of the first kind that matches. JSON and UBJSON come last, because a damaged document raises ModelError.
 
 TEXT = Kind("forestc text", _begins(b'forest "'), _text, suffixes=(".forest",))
-SKOPS = Kind(
-    "skops file",
-    _member(r"schema\.json"),
-    lambda c: sklearn.read_live(sklearn.open_skops(c.data, c.where), where=c.where),
-    opens=lambda c: sklearn.open_skops(c.data, c.where),
-    suffixes=(".skops",),
-)
-PICKLE = Kind(
-    "pickle",
-    _is_pickle,
-    lambda c: load_object(sklearn.open_pickle(c.data, c.where), c.iterations),
-    opens=lambda c: sklearn.open_pickle(c.data, c.where),
-    cut=True,
-    pickled=True,
-    suffixes=(".pkl", ".pickle", ".joblib"),
-)
 
 KINDS = (
     TEXT,
@@ -166,16 +165,51 @@ KINDS = (
         lambda c: lightgbm.read_text(c.data, c.where, c.iterations),
         cut=True,
         suffixes=(".lgb",),
+        package="lightgbm",
+        live=lightgbm.read_live,
+        training=Training(
+            "n_jobs",
+            {"deterministic": True, "force_col_wise": True},
+            ((("early_stopping_rounds", "early_stopping_round"), "n_estimators", "best_iteration_", 1),),
+        ),
     ),
-    Kind("ONNX model", _is_onnx, lambda c: onnx.read_bytes(c.data, c.where), suffixes=(".onnx",)),
+    Kind(
+        "ONNX model",
+        _is_onnx,
+        lambda c: onnx.read_bytes(c.data, c.where),
+        suffixes=(".onnx",),
+        package="onnx",
+        live=lambda model, _: onnx.read_live(model),
+    ),
     Kind(
         "treelite checkpoint",
         _is_treelite,
         lambda c: treelite.read_bytes(c.data, c.where),
         suffixes=(".tl", ".treelite"),
+        package="treelite",
+        live=lambda model, _: treelite.read_live(model),
     ),
-    SKOPS,
-    PICKLE,
+    Kind(
+        "skops file",
+        _member(r"schema\.json"),
+        opens=lambda c: sklearn.open_skops(c.data, c.where),
+        suffixes=(".skops",),
+        package="sklearn",
+        live=lambda model, _: sklearn.read_live(model, load_object),
+        training=Training(
+            early=(
+                (("n_iter_no_change",), "n_estimators", "n_estimators_", 1),
+                (("early_stopping",), "max_iter", "n_iter_", 1),
+            )
+        ),
+    ),
+    Kind(
+        "pickle",
+        _is_pickle,
+        opens=lambda c: sklearn.open_pickle(c.data, c.where),
+        pickled=True,
+        suffixes=(".pkl", ".pickle", ".joblib"),
+    ),
     Kind(
         "a model in XGBoost's old binary format",
         _is_old_xgboost,
@@ -243,10 +277,23 @@ KINDS = (
         _keys("features_info"),
         lambda c: catboost.read_export(c.document, c.where, c.iterations),
         cut=True,
+        package="catboost",
+        live=catboost.read_live,
+        training=Training("thread_count", clone=catboost.cloned),
     ),
     Kind("an XGBoost configuration, without trees", _keys("learner.learner_train_param"), do=SAVE_XGBOOST),
     Kind("an XGBoost Booster as pickles hold it", _keys("Config", "Model"), do=SAVE_XGBOOST),
-    Kind("XGBoost model", _keys("learner"), lambda c: xgboost.read_saved(c.document, c.where, c.iterations), cut=True),
+    Kind(
+        "XGBoost model",
+        _keys("learner"),
+        lambda c: xgboost.read_saved(c.document, c.where, c.iterations),
+        cut=True,
+        package="xgboost",
+        live=xgboost.read_live,
+        training=Training(
+            "n_jobs", early=((("early_stopping_rounds", "callbacks"), "n_estimators", "best_iteration", 0),)
+        ),
+    ),
     Kind("a dump of XGBoost's trees as JSON, without base score and objective", _is_xgboost_dump, do=SAVE_XGBOOST),
     Kind("a dump of one XGBoost tree", _keys("nodeid"), do=SAVE_XGBOOST),
     Kind("a conifer model", _keys("trees", "n_trees", "n_features", "init_predict"), do=TRAINED),
@@ -263,7 +310,7 @@ KINDS = (
     ),
 )
 
-READ = "XGBoost (JSON, UBJSON), LightGBM (text, dump), CatBoost (JSON), ONNX, treelite, skops, pickles, forestc text"
+LIVE = {kind.package: kind for kind in KINDS if kind.package}
 
 # Maps file names that identify a kind of folder to its description and a remedy.
 FOLDERS: dict[tuple[str, ...], tuple[str, str]] = {
@@ -297,26 +344,25 @@ def kind_of(content: Content) -> Kind:
         begins = f"a JSON document with the keys {keys[:120]}" if keys else "an empty JSON document"
     else:
         begins = f"it begins with {content.data[:24]!r}"
-    raise ModelError(f"the model is of no known kind: {begins}", where=content.where, do=f"known: {READ}")
+    raise ModelError(
+        f"the model is of no known kind: {begins}",
+        where=content.where,
+        do=f"known: {', '.join(kind.name for kind in KINDS if not kind.do)}",
+    )
 
 
 def read(content: Content, kind: Kind, *, trust_pickle: bool = False) -> Forest:
     """Reads a file of a kind into a Forest. Raises ForestcError."""
-    reader = _reader(content, kind, trust_pickle)
+    if kind.read is None:
+        return load_object(opened(content, kind, trust_pickle=trust_pickle), content.iterations)
     if not kind.cut:
         refuse_cut(content.iterations)
-    return reader(content)
+    return kind.read(content)
 
 
 def opened(content: Content, kind: Kind, *, trust_pickle: bool = False) -> Any:
     """Returns the object in a file; None for a kind of file that holds none. Raises ForestcError."""
-    _reader(content, kind, trust_pickle)
-    return None if kind.opens is None else kind.opens(content)
-
-
-def _reader(content: Content, kind: Kind, trust_pickle: bool) -> Callable[[Content], Forest]:
-    """Returns the reader of a kind. Raises ModelError for a kind that is refused."""
-    if kind.read is None:
+    if kind.do:
         raise ModelError(f"the file is {kind.name}, which is not read", where=content.where, do=kind.do)
     if kind.pickled and not trust_pickle:
         raise ModelError(
@@ -324,7 +370,44 @@ def _reader(content: Content, kind: Kind, trust_pickle: bool) -> Callable[[Conte
             where=content.where,
             do=f"pass {opt.trust_pickle} if you made it yourself, or save the model with skops",
         )
-    return kind.read
+    return None if kind.opens is None else kind.opens(content)
+
+
+def library_of(model: object) -> tuple[Kind, type] | None:
+    """Returns the kind of a fitted model, with the class of its library that it is of; None for other objects."""
+    for base in type(model).__mro__:
+        if kind := LIVE.get(base.__module__.partition(".")[0]):
+            return kind, base
+    return None
+
+
+def load_object(model: object, iterations: Iterations = None) -> Forest:
+    """Reads a fitted model into a Forest; for a parameter search, it reads the best estimator. Raises ForestcError."""
+    if getattr(model, "__dict__", {}).get("best_estimator_") is not None:
+        refuse_cut(iterations)
+        return read_search(model, type(model).__name__, load_object)
+    if type(model).__module__.startswith("forestc.papers.") and hasattr(model, "as_forest"):
+        refuse_cut(iterations)
+        forest: Forest = model.as_forest()
+        return forest
+    found = library_of(model)
+    if found is None:
+        raise ModelError(
+            f"objects of type {type(model).__name__} are not read",
+            where=HERE,
+            do=f"known: models of {', '.join(LIVE)}, and paths of model files",
+        )
+    kind, base = found
+    if base is not type(model):
+        raise ModelError(
+            f"{type(model).__name__} is a subclass of {base.__name__}",
+            where=HERE,
+            do=f"pass the {base.__name__} itself: a subclass may predict differently",
+        )
+    if not kind.cut:
+        refuse_cut(iterations)
+    assert kind.live is not None
+    return kind.live(model, iterations)
 
 
 def refuse_folder(path: Path) -> ModelError:

@@ -12,18 +12,7 @@ from forestc.errors import ForestcError, opt
 from forestc.forest.ir import Forest
 from forestc.forest.numbers import Category
 from forestc.frontends import load
-from forestc.training.seeds import Estimator, seeded
-
-# Lists the parameter of early stopping, the parameter for the number of rounds, the attribute with the last round, and
-# the number of the first round there.
-_EARLY = (
-    ("n_iter_no_change", "n_estimators", "n_estimators_", 1),
-    ("early_stopping", "max_iter", "n_iter_", 1),
-    ("early_stopping_rounds", "n_estimators", "best_iteration", 0),
-    ("callbacks", "n_estimators", "best_iteration", 0),
-    ("early_stopping_rounds", "n_estimators", "best_iteration_", 1),
-    ("early_stopping_round", "n_estimators", "best_iteration_", 1),
-)
+from forestc.training.seeds import Estimator, seeded, training_of
 
 
 def trained_again(
@@ -67,11 +56,9 @@ def _frame(estimator: Estimator, source: Forest, X: NDArray[np.float64]) -> Any:
 def _with_rounds(copy: Estimator, estimator: Estimator) -> Estimator:
     """Fixes the copy's number of rounds if the estimator stopped early; returns the copy."""
     parameters = copy.get_params(deep=False)
-    for stops, rounds, attribute, first in _EARLY:
-        taken = getattr(estimator, attribute, None)
-        if taken is not None and parameters.get(stops) not in (None, False):
-            copy.set_params(**{stops: False if stops == "early_stopping" else None, rounds: int(taken) + 1 - first})
-    # LightGBM keeps the best round of early stopping in this attribute.
-    if (taken := getattr(estimator, "best_iteration_", None)) and "n_estimators" in parameters:
-        copy.set_params(n_estimators=int(taken))
+    for stops, rounds, last, first in training_of(estimator).early:
+        taken = int(getattr(estimator, last, first - 1)) + 1 - first
+        if taken > 0:
+            given = [stop for stop in stops if parameters.get(stop) not in (None, False)]
+            copy.set_params(**{stop: False if stop == "early_stopping" else None for stop in given}, **{rounds: taken})
     return copy

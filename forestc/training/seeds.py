@@ -10,21 +10,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from forestc.frontends.kinds import Training, library_of
+
 SEEDS = ("random_state", "random_seed", "seed")
 THREADS = ("n_jobs", "nthread", "num_threads", "thread_count")
-# Settings that these libraries need, beside a single thread, for the same sums each time.
-THREADED: dict[str, dict[str, Any]] = {
-    "xgboost": {},
-    "lightgbm": {"deterministic": True, "force_col_wise": True},
-    "catboost": {},
-}
-# Parameters of CatBoost that a copy does not take: what training prints, and when it stops early.
-CATBOOST_OWN = {
-    *("verbose", "verbose_eval", "silent", "logging_level"),
-    *("use_best_model", "early_stopping_rounds", "od_type", "od_wait", "od_pval"),
-}
-CATBOOST_ROUNDS = {"iterations", "n_estimators", "num_boost_round", "num_trees"}
-CATBOOST_RATE = {"learning_rate", "eta"}
 
 
 class Estimator(Protocol):
@@ -49,47 +38,35 @@ def seeded(estimator: Estimator, seed: int) -> Estimator:
                 changed[key] = deepcopy(value)
                 old = value.random_state
                 changed[key].random_state = (int(old) if _is_number(old) else number) + seed
-        if library := _library(owner):
+        if (training := training_of(owner)).threads:
             parameters = owner.get_params(deep=False)
             threads, seeds = ([key for key in names if key in parameters] for names in (THREADS, SEEDS))
-            changed |= dict.fromkeys(threads or ["n_jobs" if library != "catboost" else "thread_count"], 1)
-            changed |= THREADED[library]
+            changed |= dict.fromkeys(threads or [training.threads], 1)
+            changed |= training.settings
             changed |= {} if seeds else {"random_state": seed}
         copy.set_params(**{f"{name}__{key}" if name else key: value for key, value in changed.items()})
     return copy
 
 
 def _cloned(value: Any) -> Any:
-    """Returns an unfitted copy of an estimator, as `sklearn.base.clone` does, which refuses CatBoost's estimators with
-    lists among their parameters."""
+    """Returns an unfitted copy of an estimator, by its library's row of the kinds or by `sklearn.base.clone`."""
     from sklearn.base import clone
 
     if isinstance(value, list | tuple):
         return type(value)(map(_cloned, value))
     if not _trains(value):
         return deepcopy(value)
-    if _library(value) == "catboost":
-        return _cloned_catboost(value)
-    if any(_library(part) == "catboost" for part in value.get_params(deep=True).values()):
+    if own := training_of(value).clone:
+        return own(value)
+    if any(training_of(part).clone for part in value.get_params(deep=True).values()):
         return type(value)(**{name: _cloned(part) for name, part in value.get_params(deep=False).items()})
     return clone(value)
 
 
-def _cloned_catboost(model: Any) -> Any:
-    kind, settings = type(model), {k: deepcopy(v) for k, v in model.get_params().items() if k not in CATBOOST_OWN}
-    if model.is_fitted():  # CatBoost chooses a rate by the numbers of rows and rounds.
-        settings = {key: value for key, value in settings.items() if key not in CATBOOST_ROUNDS}
-        settings["iterations"] = model.tree_count_
-        if not settings.keys() & CATBOOST_RATE:
-            settings["learning_rate"] = model.learning_rate_
-    settings |= {"verbose": False, "allow_writing_files": False}
-    return kind(settings) if kind.__name__ == "CatBoost" else kind(**settings)
-
-
-def _library(value: object) -> str:
-    """Returns the library in THREADED of which an object is; "" for other objects."""
-    roots = (kind.__module__.partition(".")[0] for kind in type(value).__mro__)
-    return next((root for root in roots if root in THREADED), "")
+def training_of(value: object) -> Training:
+    """Returns how copies of an estimator are trained, by its library."""
+    found = library_of(value)
+    return found[0].training if found else Training()
 
 
 def _trains(value: object) -> bool:

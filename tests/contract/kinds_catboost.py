@@ -97,3 +97,12 @@ KINDS |= {
     "catboost-shrunk": kind(REGRESSOR, {"langevin": True, "model_shrink_rate": 0.05}, REGRESSION),
     "catboost-float64": kind(REGRESSOR, {}, missing(REGRESSION), dtype=np.float64),
 }
+
+
+def _export() -> bytes:
+    path = Path(tempfile.mkdtemp()) / "m"
+    CLASSIFIER(**{**BASE, "iterations": 2, "depth": 2}).fit(*BINARY).save_model(str(path), format="json")
+    return path.read_bytes()
+
+
+FILES: dict[str, Callable[[], bytes]] = {"catboost": _export}

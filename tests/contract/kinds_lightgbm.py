@@ -179,3 +179,13 @@ KINDS |= {
     "lightgbm-regressor-binary": lambda: estimator(lightgbm.LGBMRegressor(n_estimators=20, objective="binary"), BINARY),
     "lightgbm-ranker": lambda: estimator(lightgbm.LGBMRanker(n_estimators=20), RANKS, **GROUPS),
 }
+
+
+def _small() -> lightgbm.Booster:
+    return lightgbm.train({"objective": "binary", "verbose": -1, "num_threads": 1}, lightgbm.Dataset(*BINARY), 2)
+
+
+FILES: dict[str, Callable[[], bytes]] = {
+    "lightgbm-text": lambda: _small().model_to_string().encode(),
+    "lightgbm-dump": lambda: json.dumps(_small().dump_model()).encode(),
+}

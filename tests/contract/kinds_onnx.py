@@ -308,3 +308,4 @@ KINDS: dict[str, Callable[[], Trained]] = {
         np.float64,
     ),
 }  # fmt: skip
+FILES: dict[str, Callable[[], bytes]] = {"onnx": lambda: onnx_models.regressor(onnx_models.TREES).SerializeToString()}

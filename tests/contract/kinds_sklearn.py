@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import skops.io
 from contract.kind import Trained
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris, make_multilabel_classification
 from sklearn.dummy import DummyRegressor
@@ -251,4 +253,10 @@ KINDS |= {
     "sklearn-one-vs-rest-labels-hist": kind(
         OneVsRestClassifier(HistGradientBoostingClassifier(max_iter=5)), LABELS, **MEMBERS
     ),
+}
+
+SMALL_TREE = DecisionTreeClassifier(max_depth=2)
+FILES: dict[str, Callable[[], bytes]] = {
+    "skops": lambda: bytes(skops.io.dumps(SMALL_TREE.fit(*BINARY))),
+    "pickle": lambda: pickle.dumps(SMALL_TREE.fit(*BINARY)),
 }

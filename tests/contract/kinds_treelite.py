@@ -134,3 +134,6 @@ KINDS: dict[str, Callable[[], Trained]] = {
     f"treelite-{name}": of(partial(make, model, data, **(more[0] if more else {})), data[0], decide)
     for name, (make, model, data, decide, *more) in MADE.items()
 } | {"treelite-by-hand": of(_by_hand, np.random.default_rng(0).normal(size=(50, 3)))}
+FILES: dict[str, Callable[[], bytes]] = {
+    "treelite": lambda: _sklearn(RandomForestClassifier(1, max_depth=2, random_state=0), BINARY).serialize_bytes()
+}

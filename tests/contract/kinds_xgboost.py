@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -155,3 +156,15 @@ for objective in ("binary:logistic", "binary:logitraw", "binary:hinge", "reg:log
         )
 for objective in ("multi:softmax", "multi:softprob"):
     KINDS[f"xgboost-{objective}"] = booster({"objective": objective, "num_class": 10}, MULTI, 4)
+
+
+def _saved(form: str) -> bytes:
+    rows = xgboost.DMatrix(*BINARY)
+    return bytes(xgboost.train({"max_depth": 2, "nthread": 1, "objective": "binary:logistic"}, rows, 2).save_raw(form))
+
+
+FILES: dict[str, Callable[[], bytes]] = {
+    "xgboost-json": lambda: _saved("json"),
+    "xgboost-json-indented": lambda: json.dumps(json.loads(_saved("json")), indent=2).encode(),
+    "xgboost-ubj": lambda: _saved("ubj"),
+}

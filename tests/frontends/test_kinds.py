@@ -14,17 +14,14 @@ import zipfile
 from pathlib import Path
 
 import joblib
-import lightgbm
 import numpy as np
 import onnx
 import pytest
-import skops.io
 import xgboost
+from contract.kinds import FILES
 from models import BINARY
 from mutations import mutated_bytes, reads_whole
 from onnx import TensorProto, helper
-from onnx_models import TREES, regressor
-from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from forestc import load
@@ -39,61 +36,21 @@ SUFFIXES = ("", ".model", ".bst", ".bin", ".xgb", ".json", ".ubj", ".txt", ".pkl
 BOOSTER = xgboost.train({"max_depth": 2, "nthread": 1, "objective": "binary:logistic"}, xgboost.DMatrix(X, Y), 2)
 
 
-def lightgbm_text() -> bytes:
-    data = lightgbm.Dataset(X, Y)
-    return lightgbm.train({"objective": "binary", "verbose": -1, "num_threads": 1}, data, 2).model_to_string().encode()
-
-
-def lightgbm_dump() -> bytes:
-    return json.dumps(lightgbm.Booster(model_str=lightgbm_text().decode()).dump_model()).encode()
-
-
-def catboost_export() -> bytes:
-    import tempfile
-
-    import catboost
-
-    model = catboost.CatBoostClassifier(iterations=2, depth=2, verbose=0, thread_count=1, allow_writing_files=False)
-    with tempfile.TemporaryDirectory() as folder:
-        model.fit(X, Y).save_model(f"{folder}/m", format="json")
-        return Path(folder, "m").read_bytes()
-
-
-def skops_file() -> bytes:
-    return bytes(skops.io.dumps(TREE))
-
-
-READ = {
-    "xgboost-json": lambda: bytes(BOOSTER.save_raw("json")),
-    "xgboost-json-indented": lambda: json.dumps(json.loads(BOOSTER.save_raw("json")), indent=2).encode(),
-    "xgboost-ubj": lambda: bytes(BOOSTER.save_raw("ubj")),
-    "lightgbm-text": lightgbm_text,
-    "lightgbm-dump": lightgbm_dump,
-    "catboost": catboost_export,
-    "onnx": lambda: regressor(TREES).SerializeToString(),
-    "skops": skops_file,
-    "forestc": lambda: print_forest(load(TREE)).encode(),
-}
+READ = FILES | {"forestc": lambda: print_forest(load(TREE)).encode()}
 
 
 @pytest.mark.parametrize("kind", READ)
 def test_a_model_is_read_under_any_name(kind, tmp_path):
     data, texts = READ[kind](), set()
-    for suffix in SUFFIXES:
+    few = kind == "treelite"  # Each is read in a process of its own.
+    for suffix in SUFFIXES[:2] if few else SUFFIXES:
         (tmp_path / f"m{suffix}").write_bytes(data)
-        texts.add(print_forest(load(tmp_path / f"m{suffix}")))
+        texts.add(print_forest(load(tmp_path / f"m{suffix}", trust_pickle=True)))
     assert len(texts) == 1
     damaged = random.Random(1)
-    cut = [data[: len(data) * part // 20] for part in range(1, 20)]
-    for text in (*cut, *(mutated_bytes(data, damaged) for _ in range(30))):
+    cut = [data[: len(data) * part // 20] for part in range(1, 2 if few else 20)]
+    for text in (*cut, *(mutated_bytes(data, damaged) for _ in range(1 if few else 30))):
         reads_whole(read_bytes, text)
-
-
-def test_a_treelite_checkpoint_is_read_under_any_name(tmp_path):
-    treelite = pytest.importorskip("treelite")
-    forest = RandomForestClassifier(1, max_depth=2, random_state=0).fit(X, Y)
-    treelite.sklearn.import_model(forest).serialize(str(tmp_path / "m.bin"))
-    assert len(load(tmp_path / "m.bin").trees) == 1
 
 
 def old_xgboost(start: bytes) -> bytes:
@@ -170,8 +127,8 @@ REFUSED = {
     "mojo": (zipped("model.ini", "trees/t00_000.bin"), r"H2O model \(MOJO\).*train the trees"),
     "safetensors": (struct.pack("<Q", 4) + b'{"":1}' + bytes(10), "a file of tensors"),
     "rds": (gzip.compress(b"X\n\0\0\0\3"), r"R object.*xgb.save"),
-    "gzip": (gzip.compress(lightgbm_text()), "a compressed file.*unpack it"),
-    "bzip2": (bz2.compress(lightgbm_text()), "a compressed file.*unpack it"),
+    "gzip": (gzip.compress(FILES["lightgbm-text"]()), "a compressed file.*unpack it"),
+    "bzip2": (bz2.compress(FILES["lightgbm-text"]()), "a compressed file.*unpack it"),
     "zip": (zipped("m.txt"), "a zip archive.*unpack it"),
     "tar": (bytes(257) + b"ustar" + bytes(300), "a tar archive.*unpack it"),
     "npy": (array(X), "a file of rows.*rows="),
@@ -181,8 +138,8 @@ REFUSED = {
     "treelite": (json.dumps(JSON["treelite"]).encode(), "a treelite dump.*serialize"),
     "keras-json": (json.dumps(JSON["keras"]).encode(), "a Keras configuration"),
     "manifest": (json.dumps(JSON["manifest"]).encode(), "manifest of a folder.*give the folder"),
-    "unknown-json": (json.dumps(JSON["unknown"]).encode(), "a JSON document with the keys 'weights'.*known: XGBoost"),
-    "unknown": (b"\xffsomething", r"begins with b'\\xffsomething'.*known: XGBoost"),
+    "unknown-json": (json.dumps(JSON["unknown"]).encode(), "a JSON document with the keys 'weights'.*known: forestc"),
+    "unknown": (b"\xffsomething", r"begins with b'\\xffsomething'.*known: forestc text"),
     "empty": (b"", "the file is empty"),
 }  # fmt: skip
 

@@ -16,7 +16,7 @@ from forestc.forest.builder import changed, changed_tree
 from forestc.forest.ir import Combine, Decision, Forest, Label
 from forestc.frontends.shared.exact import labels_of
 from forestc.frontends.shared.merge import side_by_side
-from forestc.frontends.sklearn.trees import provenance_of, sklearn_version
+from forestc.frontends.sklearn.trees import Read, provenance_of, sklearn_version
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -25,14 +25,12 @@ SEARCHES = ("GridSearchCV", "RandomizedSearchCV", "HalvingGridSearchCV", "Halvin
 MOST_NOTED = 120  # characters of a search's parameters in a note, to keep one line
 
 
-def read_search(model: object, where: str) -> Forest:
+def read_search(model: object, where: str, read: Read) -> Forest:
     """Reads the best estimator of a search over parameters into a Forest, with a note on it."""
-    from forestc.frontends import load_object
-
     best = getattr(model, "best_estimator_", None)
     if best is None:
         raise ModelError("holds no best estimator", where=where, do="search with refit=True, or pass the estimator")
-    forest = load_object(best)
+    forest = read(best)
     note = chosen_note(model)
     return replace(forest, provenance=replace(forest.provenance, notes=(note, *forest.provenance.notes)))
 
@@ -45,8 +43,8 @@ def chosen_note(model: BaseEstimator) -> str:
     return f"{type(model).__name__}: its best estimator is read, a {kind}{f' with {shown}' * bool(shown)}"
 
 
-def _members(models: Sequence[BaseEstimator], where: str) -> list[Forest]:
-    forests = [read_member(model, f"{where}, member {index}") for index, model in enumerate(models)]
+def _members(models: Sequence[BaseEstimator], where: str, read: Read) -> list[Forest]:
+    forests = [read_member(model, f"{where}, member {index}", read) for index, model in enumerate(models)]
     return [
         changed(forest, parts=forest.parts, combine=Combine())
         if len(forest.parts) == 1 and forest.combine.kind == "average"
@@ -55,12 +53,10 @@ def _members(models: Sequence[BaseEstimator], where: str) -> list[Forest]:
     ]
 
 
-def read_member(model: object, where: str) -> Forest:
+def read_member(model: object, where: str, read: Read) -> Forest:
     """Reads a model within a model into a Forest. Raises ModelError, naming `where`."""
-    from forestc.frontends import load_object
-
     try:
-        return load_object(model)
+        return read(model)
     except ModelError as error:
         raise ModelError(error.what, where=f"{where}, {error.where}", do=error.do) from None
 
@@ -103,9 +99,9 @@ def as_outer(forest: Forest, model: object) -> Forest:
     return replace(forest, provenance=replace(provenance_of(model), notes=forest.provenance.notes))
 
 
-def read_voting(model: BaseEstimator, where: str) -> Forest:
+def read_voting(model: BaseEstimator, where: str, read: Read) -> Forest:
     """Reads a VotingClassifier or VotingRegressor. Hard voting adds weights; soft voting averages probabilities."""
-    members = _members(model.estimators_, where)
+    members = _members(model.estimators_, where, read)
     weights = model._weights_not_none
     weighted = () if weights is None else tuple(map(float, weights))
     if not hasattr(model, "classes_"):
@@ -119,9 +115,9 @@ def read_voting(model: BaseEstimator, where: str) -> Forest:
     return as_outer(side_by_side(members, where, Combine(kind, weighted), Decision("argmax"), classes), model)
 
 
-def read_multi_output(model: BaseEstimator, where: str) -> Forest:
+def read_multi_output(model: BaseEstimator, where: str, read: Read) -> Forest:
     """Reads a MultiOutputClassifier or MultiOutputRegressor: one model for each prediction target."""
-    members = _members(model.estimators_, where)
+    members = _members(model.estimators_, where, read)
     first = members[0]
     plain = all((m.aggregate, m.link, m.decision) == (first.aggregate, first.link, Decision("none")) for m in members)
     if plain:  # Regressions of one kind become one forest of several outputs.
@@ -129,8 +125,8 @@ def read_multi_output(model: BaseEstimator, where: str) -> Forest:
     return as_outer(side_by_side(members, where, Combine("each")), model)
 
 
-def read_one_vs_rest(model: BaseEstimator, where: str) -> Forest:
-    forests = _members(model.estimators_, where)
+def read_one_vs_rest(model: BaseEstimator, where: str, read: Read) -> Forest:
+    forests = _members(model.estimators_, where, read)
     _refuse_order(forests, where)
     members = [
         _score_of_class_1(forest, hasattr(estimator, "decision_function"), f"{where}, member {index}")

@@ -18,7 +18,7 @@ from forestc.forest.ir import Forest
 from forestc.frontends.lightgbm.reader import ZERO
 from forestc.frontends.shared.fold import StepColumn, constant, fold, identity
 from forestc.frontends.sklearn.meta import chosen_note
-from forestc.frontends.sklearn.trees import width_of
+from forestc.frontends.sklearn.trees import Read, width_of
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -37,10 +37,8 @@ MONOTONE: dict[str, dict[str, int]] = {
 CONTAINERS = {"ColumnTransformer", "FeatureUnion", "Pipeline"}
 
 
-def read_pipeline(model: BaseEstimator, where: str) -> Forest:
+def read_pipeline(model: BaseEstimator, where: str, read: Read) -> Forest:
     """Reads a Pipeline into a Forest. Its last step must be a known model, and its other steps must be foldable."""
-    from forestc.frontends import load_object
-
     steps: list[tuple[str, BaseEstimator]] = []
     last, notes = model, []
     while True:
@@ -51,7 +49,7 @@ def read_pipeline(model: BaseEstimator, where: str) -> Forest:
             last = last.best_estimator_
         else:
             break
-    forest = load_object(last)
+    forest = read(last)
     forest = replace(forest, provenance=replace(forest.provenance, notes=(*notes, *forest.provenance.notes)))
     fitted = [step for _, step in steps if hasattr(step, "n_features_in_")]
     first = (fitted or [last])[0]  # Steps before the first fitted one do not change the rows.

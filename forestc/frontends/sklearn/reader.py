@@ -10,17 +10,22 @@ from typing import Any
 from forestc.errors import DAMAGED, ForestcError, MissingExtraError, ModelError
 from forestc.forest.ir import Forest
 from forestc.frontends.sklearn import hist, meta, pipeline, thresholds, trees
+from forestc.frontends.sklearn.trees import Read
 
-# Maps the class of an estimator to its reader.
+# Maps the class of an estimator of trees to its reader.
 READERS: dict[str, Callable[[Any, str], Forest]] = {
     **dict.fromkeys(trees.TREES, trees.read_forest),
     **dict.fromkeys(("RandomForestClassifier", "RandomForestRegressor"), trees.read_forest),
     **dict.fromkeys(("ExtraTreesClassifier", "ExtraTreesRegressor"), trees.read_forest),
-    **dict.fromkeys(("GradientBoostingClassifier", "GradientBoostingRegressor"), trees.read_boosting),
     **dict.fromkeys(("AdaBoostClassifier", "AdaBoostRegressor"), trees.read_adaboost),
     **dict.fromkeys(("BaggingClassifier", "BaggingRegressor"), trees.read_bagging),
     "IsolationForest": trees.read_isolation,
     **dict.fromkeys(("HistGradientBoostingClassifier", "HistGradientBoostingRegressor"), hist.read_hist),
+}
+
+# Maps the class of an estimator that holds other models to its reader.
+OUTER: dict[str, Callable[[Any, str, Read], Forest]] = {
+    **dict.fromkeys(("GradientBoostingClassifier", "GradientBoostingRegressor"), trees.read_boosting),
     **dict.fromkeys(("VotingClassifier", "VotingRegressor"), meta.read_voting),
     **dict.fromkeys(("MultiOutputClassifier", "MultiOutputRegressor"), meta.read_multi_output),
     "OneVsRestClassifier": meta.read_one_vs_rest,
@@ -127,18 +132,18 @@ def open_pickle(data: bytes, where: str) -> Any:
         ) from None
 
 
-def read_live(model: object, where: str = "") -> Forest:
-    """Reads a fitted estimator into a Forest. Raises ModelError if the estimator can't be read exactly."""
+def read_live(model: object, read: Read) -> Forest:
+    """Reads a fitted estimator into a Forest. Raises ModelError if the estimator can't be read exactly.
+    read: reads the models that the estimator holds."""
     kind = type(model).__name__
-    where = where or f"scikit-learn {kind}"
-    reader = READERS.get(kind)
-    if reader is None or not type(model).__module__.startswith("sklearn."):
-        raise ModelError(f"{kind} is not read", where=where, do="known: " + ", ".join(sorted(READERS)))
+    where = f"scikit-learn {kind}"
+    if kind not in READERS and kind not in OUTER:
+        raise ModelError(f"{kind} is not read", where=where, do="known: " + ", ".join(sorted([*READERS, *OUTER])))
     fitted = any(name.endswith("_") and not name.startswith("_") for name in vars(model))
     if not fitted and kind not in ("Pipeline", "FixedThresholdClassifier"):
         raise ModelError("the estimator is not fitted", where=where, do="call fit first")
     try:
-        return reader(model, where)
+        return READERS[kind](model, where) if kind in READERS else OUTER[kind](model, where, read)
     except ForestcError:
         raise
     except Exception as error:  # noqa: BLE001

@@ -16,7 +16,7 @@ from forestc.forest.summary import counted
 from forestc.frontends.shared.exact import labels_of, least_score
 from forestc.frontends.shared.merge import side_by_side
 from forestc.frontends.sklearn.meta import as_outer, final_estimator, read_member, refuse_normalized
-from forestc.frontends.sklearn.trees import FARTHEST
+from forestc.frontends.sklearn.trees import FARTHEST, Read
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Values: TypeAlias = NDArray[np.float64]
 
 
-def read_threshold(model: BaseEstimator, where: str) -> Forest:
+def read_threshold(model: BaseEstimator, where: str, read: Read) -> Forest:
     """Reads a TunedThresholdClassifierCV or FixedThresholdClassifier into a Forest."""
     estimator = getattr(model, "estimator_", model.estimator)  # may be a fitted one, given by the user
     methods = model._get_response_method()
@@ -40,7 +40,7 @@ def read_threshold(model: BaseEstimator, where: str) -> Forest:
     if positive is not None and positive not in classes:
         raise ModelError(f"the positive class {positive!r} is none of the model's", where=where, do="train it again")
     column = 1 if positive is None else classes.index(positive)
-    forest, response = _response(estimator, method, column, f"{where}, estimator")
+    forest, response = _response(estimator, method, column, f"{where}, estimator", read)
 
     def above(scores: Values) -> NDArray[np.bool_]:
         return np.asarray((response(scores) >= threshold) == bool(column))
@@ -48,17 +48,17 @@ def read_threshold(model: BaseEstimator, where: str) -> Forest:
     return as_outer(_decided_by(forest, above, where), model)
 
 
-def read_calibrated(model: BaseEstimator, where: str) -> Forest:
+def read_calibrated(model: BaseEstimator, where: str, read: Read) -> Forest:
     """Reads a CalibratedClassifierCV into a Forest. With two classes and one calibrated model the forest decides by a
     threshold on the score; otherwise it averages calibrated probabilities."""
     if len(model.classes_) <= 2 and model.method == "temperature":
         raise ModelError("calibrates two classes by temperature", where=where, do="use method='sigmoid' or 'isotonic'")
     if len(model.classes_) > 2 or len(model.calibrated_classifiers_) > 1:
-        return _mean_of_calibrated(model, where)
+        return _mean_of_calibrated(model, where, read)
     (calibrated,) = model.calibrated_classifiers_
     (calibrator,) = calibrated.calibrators
     method = _method_of(calibrated.estimator, ["decision_function", "predict_proba"])
-    forest, response = _response(calibrated.estimator, method, 1, f"{where}, estimator")
+    forest, response = _response(calibrated.estimator, method, 1, f"{where}, estimator", read)
     falls = calibrator.a_ > 0 if calibrated.method == "sigmoid" else not calibrator.increasing_
     sign = -1.0 if falls else 1.0
 
@@ -72,24 +72,24 @@ def read_calibrated(model: BaseEstimator, where: str) -> Forest:
     return as_outer(_decided_by(ordered, above, where), model)
 
 
-def _mean_of_calibrated(model: BaseEstimator, where: str) -> Forest:
+def _mean_of_calibrated(model: BaseEstimator, where: str, read: Read) -> Forest:
     several = len(model.calibrated_classifiers_) > 1
     parts = []
     for index, calibrated in enumerate(model.calibrated_classifiers_):
         here = f"{where}, calibrated model {index}" if several else f"{where}, estimator"
         if len(model.classes_) > 2:
-            parts.append(_calibrated_scores(calibrated, model.classes_, here))
+            parts.append(_calibrated_scores(calibrated, model.classes_, here, read))
         else:
-            parts.append(_calibrated_score(calibrated, here))
+            parts.append(_calibrated_score(calibrated, here, read))
     classes = labels_of(model.classes_)
     return as_outer(side_by_side(parts, where, Combine("average"), Decision("argmax"), classes), model)
 
 
-def _calibrated_score(calibrated: _CalibratedClassifier, where: str) -> Forest:
+def _calibrated_score(calibrated: _CalibratedClassifier, where: str, read: Read) -> Forest:
     """Returns the forest of a calibrated two-class model; its value is class 1's probability."""
     (calibrator,) = calibrated.calibrators
     method = _method_of(calibrated.estimator, ["decision_function", "predict_proba"])
-    forest, response = _response(calibrated.estimator, method, 1, where)
+    forest, response = _response(calibrated.estimator, method, 1, where, read)
     probe = np.array([-1.5, 0.0, 0.25, 3.0])
     if not np.array_equal(response(probe), probe):
         raise ModelError("calibrates probabilities that are no sum of the trees", where=where, do="use ensemble=False")
@@ -97,8 +97,8 @@ def _calibrated_score(calibrated: _CalibratedClassifier, where: str) -> Forest:
     return changed(_negated(forest) if falls else forest, link=link)
 
 
-def _calibrated_scores(calibrated: _CalibratedClassifier, classes: NDArray[Any], where: str) -> Forest:
-    forest = _scores_of_classes(calibrated.estimator, classes, where)
+def _calibrated_scores(calibrated: _CalibratedClassifier, classes: NDArray[Any], where: str, read: Read) -> Forest:
+    forest = _scores_of_classes(calibrated.estimator, classes, where, read)
     decision = Decision("argmax", 0, "values")
     if calibrated.method == "temperature":
         if not hasattr(calibrated.estimator, "decision_function"):
@@ -112,9 +112,9 @@ def _calibrated_scores(calibrated: _CalibratedClassifier, classes: NDArray[Any],
     return changed(forest, trees=trees, bias=forest.bias * signs, link=link, decision=decision)
 
 
-def _scores_of_classes(estimator: object, classes: NDArray[Any], where: str) -> Forest:
+def _scores_of_classes(estimator: object, classes: NDArray[Any], where: str, read: Read) -> Forest:
     """Returns the forest of a calibrated estimator. Raises ModelError for scores that are no sums."""
-    forest = read_member(estimator, where)
+    forest = read_member(estimator, where, read)
     if not forest.single or len(forest.classes) != len(classes) or forest.n_outputs != len(classes):
         raise ModelError(
             f"is made of {counted(len(forest.parts), 'part')} and has {len(forest.classes)} of {len(classes)} classes",
@@ -147,10 +147,12 @@ def _method_of(estimator: object, methods: list[str]) -> str:
     return next(name for name in methods if hasattr(estimator, name))
 
 
-def _response(estimator: object, method: str, column: int, where: str) -> tuple[Forest, Callable[[Values], Values]]:
+def _response(
+    estimator: object, method: str, column: int, where: str, read: Read
+) -> tuple[Forest, Callable[[Values], Values]]:
     """Returns the forest of a two-class estimator, and a function from the forest's scores (n,) to the estimator's
     results for class `column`."""
-    forest = read_member(estimator, where)
+    forest = read_member(estimator, where, read)
     if not forest.single or len(forest.classes) != 2 or forest.decision.kind == "none":
         raise ModelError(
             f"is made of {counted(len(forest.parts), 'part')} and has {len(forest.classes)} classes",

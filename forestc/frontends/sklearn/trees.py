@@ -6,9 +6,9 @@ The Forest keeps these semantics of the library: rows are converted to float32; 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, TypeAlias, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,8 @@ from forestc.frontends.shared.exact import labels_of, least_score, next_above
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
     from sklearn.tree._tree import Tree as FittedTree
+
+Read: TypeAlias = Callable[[object], Forest]  # reads a model of any library that is part of another
 
 FARTHEST = 1e300  # stands for an infinite threshold; no score reaches it
 TREES = {"DecisionTreeClassifier", "DecisionTreeRegressor", "ExtraTreeClassifier", "ExtraTreeRegressor"}
@@ -160,11 +162,11 @@ def _flat(tree: FittedTree, widths: list[int], where: str) -> NDArray[np.float64
     return np.concatenate([value[:, target, :width] for target, width in enumerate(widths)], axis=1)
 
 
-def read_boosting(model: BaseEstimator, where: str) -> Forest:
+def read_boosting(model: BaseEstimator, where: str, read: Read) -> Forest:
     stages = model.estimators_
     outputs = int(stages.shape[1])
     rate = float(model.learning_rate)
-    trees, bias = _initial(model, where, outputs)
+    trees, bias = _initial(model, where, outputs, read)
     for stage, row in enumerate(stages):
         for k, estimator in enumerate(row):
             values = rate * _flat(estimator.tree_, [1], where)
@@ -181,7 +183,7 @@ def read_boosting(model: BaseEstimator, where: str) -> Forest:
     )
 
 
-def _initial(model: BaseEstimator, where: str, outputs: int) -> tuple[list[Tree], NDArray[np.float64]]:
+def _initial(model: BaseEstimator, where: str, outputs: int, read: Read) -> tuple[list[Tree], NDArray[np.float64]]:
     init: BaseEstimator = getattr(model, "init_", None)
     kind = type(init).__name__
     if kind == "DummyClassifier" and init.strategy == "stratified":
@@ -194,7 +196,7 @@ def _initial(model: BaseEstimator, where: str, outputs: int) -> tuple[list[Tree]
         start = model._raw_predict_init(np.zeros((1, width_of(model)), dtype=np.float32))
         return [], np.asarray(start, dtype=np.float64)[0]
     if kind not in TREES:
-        return _initial_sum(init, where, outputs, hasattr(model, "classes_"))
+        return _initial_sum(None if hasattr(model, "classes_") else read(init), kind, where, outputs)
     from sklearn.ensemble._gb import _init_raw_predictions
 
     # Evaluates the library's formula for every node of the tree instead of for rows.
@@ -204,19 +206,16 @@ def _initial(model: BaseEstimator, where: str, outputs: int) -> tuple[list[Tree]
     return [read_tree(init.tree_, f"{where}, init", range(outputs), raw, missing=False)], np.zeros(outputs)
 
 
-def _initial_sum(init: object, where: str, outputs: int, classifier: bool) -> tuple[list[Tree], NDArray[np.float64]]:
+def _initial_sum(forest: Forest | None, kind: str, where: str, outputs: int) -> tuple[list[Tree], NDArray[np.float64]]:
     """Returns the trees and the bias of the regressor from which boosting starts. Raises ModelError unless it is a sum
     of trees."""
-    from forestc.frontends import load_object
-
-    forest = None if classifier else load_object(init)
     if forest is None or not (
         (forest.single, forest.link, forest.decision.kind) == (True, Link(), "none")
         and (forest.aggregate.kind, forest.n_outputs) == ("sum", outputs)
         and all(feature.number == FLOAT32 for feature in forest.features)
     ):
         raise ModelError(
-            f"the initial estimator {type(init).__name__} is not a sum of trees that boosting can start from",
+            f"the initial estimator {kind} is not a sum of trees that boosting can start from",
             where=where,
             do="train with init=None, init='zero', a single tree, or for regression a forest",
         )

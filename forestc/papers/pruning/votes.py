@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from forestc.errors import ModelError, RowsError
 from forestc.forest.ir import Combine, Decision, Forest
+from forestc.frontends import load_object
 from forestc.frontends.shared.exact import labels_of
 from forestc.frontends.shared.merge import side_by_side
 from forestc.frontends.sklearn.meta import as_outer, read_member
@@ -114,7 +115,7 @@ class Candidates:
             )
         forests = []
         for index, member in enumerate(members):
-            forest = read_member(member, f"{where}, member {index}")
+            forest = read_member(member, f"{where}, member {index}", load_object)
             if self.encoded and len(forest.classes) == len(classes):
                 parts = tuple(replace(part, classes=classes) for part in forest.parts)
                 forest = replace(forest, classes=classes, parts=parts)
