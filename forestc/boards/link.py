@@ -57,7 +57,7 @@ class SerialLink:
 
     def __init__(self, port: str, baud: int, timeout: float) -> None:
         self.where, self.timeout, self.resends = port, timeout, 0
-        self._port = _opened(port, baud, SILENCE * timeout)
+        self._port = _opened(port, baud, SILENCE * max(timeout, FIRST_WAIT))
         self._reader, self._arrived = FrameReader(), deque[Frame]()
         # Answers to an earlier program's requests may still arrive, so numbers do not begin at 0.
         self._sequence = secrets.randbelow(SEQUENCES)

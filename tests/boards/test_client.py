@@ -165,7 +165,7 @@ def test_a_board_that_repeats_an_answer_for_ever_ends_the_exchange(design, kind)
         return line if count < 2 else b""
 
     failure = pytest.raises(BoardError, match=f"{link.TRIES} requests")
-    with fake(design, fault=fault) as board, Board(board.port, design, timeout=0.02) as client, failure:
+    with fake(design, fault=fault) as board, Board(board.port, design, timeout=QUICK) as client, failure:
         client.predict(X)
 
 
@@ -180,7 +180,7 @@ def test_an_engine_without_room_for_a_word_is_none(most):
 def test_a_load_ends_that_does_not_go_on(following):
     board = FakeBoard(lambda row: row, 1, 1, bytes(8), target=2, most=64)
     board._load = lambda payload: spread((following or {}).get(number(payload[:4]), 0), 4) + bytes(1)
-    with board, Board(board.port, timeout=0.01) as client:
+    with board, Board(board.port, timeout=QUICK) as client:
         board.fault = lambda count, line: line if following is not None else b""
         with pytest.raises(BoardError, match="sent nothing" if following is None else "refused the image"):
             client.load(bytes(1 << 20))
@@ -230,7 +230,7 @@ def test_silence_noise_and_other_protocols_are_errors(design):
         Board(board.port, design, timeout=QUICK)
     board = fake(design, fault=lambda count, line: b"hello\r\n")
     with board, pytest.raises(BoardError, match=f"{link.TRIES} requests"):
-        Board(board.port, design, timeout=0.01)
+        Board(board.port, design, timeout=QUICK)
     with fake(design, version=2) as board, pytest.raises(BoardError, match="version 1 of the protocol"):
         Board(board.port, design)
     with fake(design, target=4) as board, pytest.raises(BoardError, match="version 1 of the protocol"):
