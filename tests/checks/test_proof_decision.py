@@ -41,7 +41,7 @@ def rows(seed, classes, features=2):
 )
 @pytest.mark.parametrize("ties", ["first", "last"])
 def test_many_classes_are_proved_without_a_solver(model, latency, ties, monkeypatch):
-    monkeypatch.setattr("forestc.checks.proof.classes._other_class", None)
+    monkeypatch.setattr("forestc.checks.proof.decision._other_class", None)
     X, y = rows(1, 21)
     forest = forestc.quantize(model.fit(X, y), X, y)
     forest = changed(forest, decision=Decision("argmax", ties=ties))

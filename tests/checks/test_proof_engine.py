@@ -16,9 +16,9 @@ from walkers import KINDS, NARROW, same_rows
 import forestc
 from forestc.checks.image_reader import EngineShape, read_image, row_words
 from forestc.checks.proof import Proof, ProofPart, prove_image
+from forestc.checks.proof.engine import Columns, joined, without
 from forestc.checks.proof.parts import UnprovedError
 from forestc.checks.proof.step import prove_step
-from forestc.checks.proof.walk import Columns, joined, without
 from forestc.checks.vectors import vectors
 from forestc.engine.capacity import Capacity
 from forestc.engine.folder import described

@@ -3,12 +3,10 @@
 The netlist is proved equal to the forest, then the files to the netlist. `engine` proves a loadable engine.
 """
 
-from forestc.checks.proof.design import need_provers, prove
+from forestc.checks.proof.design import need_provers, prove, prove_verilog, prove_vhdl
 from forestc.checks.proof.engine import prove_engine, prove_image
 from forestc.checks.proof.netlist import prove_netlist
 from forestc.checks.proof.parts import Proof, ProofPart
-from forestc.checks.proof.verilog import prove_verilog
-from forestc.checks.proof.vhdl import prove_vhdl
 
 __all__ = [
     "Proof",

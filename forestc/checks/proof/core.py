@@ -1,9 +1,21 @@
-"""A core's Verilog as data: registers, wires with their expressions, and outputs."""
+"""A core's Verilog as data (registers, wires with their expressions, and outputs), its text, and its simulation, clock
+by clock, to find an output that differs from the forest."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, assert_never
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.backends.ports import Field, input_fields, output_fields, packed_bytes, unpacked, width_of
+from forestc.checks.proof.whole import TRIED, trial_words
+from forestc.checks.vectors import expected
+from forestc.forest.ir import Forest
+from forestc.netlist.ir import Netlist, WordType
+from forestc.netlist.ports import Port
 
 
 class OutsideError(Exception):
@@ -145,3 +157,105 @@ def _operand(operand: Addend) -> str:
     if not more:
         return word_text(word)
     return f"{{{{{more}{{{word}[{sign}]}}}}, {word}}}" if sign >= 0 else f"{{{more}'d0, {word}}}"
+
+
+# An array with a word's value in each simulated sequence of inputs. Words have at most 64 bits.
+Patterns: TypeAlias = NDArray[np.uint64]
+AFTER = 3  # clocks simulated from the first result on
+BITS = np.uint64(1)  # masks the lowest bit
+
+
+def wrong_cycle(core: Core, forest: Forest, netlist: Netlist, tried: int = TRIED) -> str | None:
+    """Compares a core's ports and simulated outputs with the netlist and the forest. Returns the first difference as
+    text; None if none was found."""
+    outputs = output_fields(netlist)
+    if core.clocked != bool(netlist.latency):
+        return "it has a clock, and the netlist has none" if core.clocked else "it has no clock"
+    if (core.x_bits, core.y_bits) != (max(1, width_of(input_fields(netlist))), width_of(outputs)):
+        return f"its ports have {core.x_bits} and {core.y_bits} bits"
+    latency = netlist.latency
+    random = np.random.default_rng(0)
+    pool = np.concatenate(list(trial_words(forest, tried)))
+    clocks = latency + AFTER if latency else 1
+    rows = pool if not latency else pool[random.integers(0, len(pool), tried)]
+    words = [rows[random.permutation(len(rows))] for _ in range(clocks)]
+    valid = [random.integers(0, 2, len(rows)).astype(np.uint64) for _ in range(clocks)]
+    for clock, (y, out_valid) in enumerate(run_core(core, netlist, words, valid)):
+        due = valid[clock - latency] if clock >= latency else np.zeros(len(rows), dtype=np.uint64)
+        if latency and (wrong := np.flatnonzero(out_valid != due)).size:
+            return f"out_valid is {int(out_valid[wrong[0]])} at clock {clock}, should be {int(due[wrong[0]])}"
+        if clock < latency:
+            continue
+        reference = expected(forest, netlist, words[clock - latency])
+        got = unpacked(outputs, y)
+        if (rows_wrong := np.flatnonzero((got != reference).any(axis=1))).size:
+            first = int(rows_wrong[0])
+            where = ", ".join(f"x{k}={value}" for k, value in enumerate(words[clock - latency][first].tolist()))
+            return f"it gives {got[first].tolist()} where the forest gives {reference[first].tolist()}, at {where}"
+    return None
+
+
+def run_core(
+    core: Core, netlist: Netlist, words: list[NDArray[np.int64]], valid: list[Patterns]
+) -> Iterator[tuple[NDArray[np.uint32], Patterns]]:
+    """Simulates a core. Yields (y, out_valid) for each clock, y packed into 32-bit words.
+    words: inputs (sequences, features) for each clock. valid: in_valid for each clock."""
+    count = len(words[0])
+    state = {name: np.zeros(count, dtype=np.uint64) for name in core.registers}
+    fields = [Field(Port(""), low, WordType(high - low + 1, False)) for high, low in core.results]
+    for rows, now in zip(words, valid, strict=True):
+        x = packed_bytes(input_fields(netlist), rows)
+        values = {**state, "in_valid": now}
+        for name, what in core.wires.items():
+            values[name] = _evaluated(core, what, values, x)
+        results = [_word(word, values, count) for word in core.results.values()]
+        y = packed_bytes(fields, np.stack(results, axis=1).view(np.int64))
+        yield y, values[core.out_valid] if core.clocked else now
+        state = {name: values[source] for name, source in core.registers.items()}
+
+
+def _word(word: Word, values: Mapping[str, Patterns], count: int) -> Patterns:
+    return np.full(count, word.value, dtype=np.uint64) if isinstance(word, Literal) else values[word]
+
+
+def _evaluated(core: Core, what: Expression, values: Mapping[str, Patterns], x: NDArray[np.uint32]) -> Patterns:
+    count = len(x)
+
+    def width(word: Word) -> int:
+        return word.width if isinstance(word, Literal) else core.widths.get(word, 1)
+
+    match what:
+        case Slice(high, low):
+            sliced = unpacked([Field(Port(""), low, WordType(high - low + 1, False))], x)[:, 0]
+            return np.ascontiguousarray(sliced).view(np.uint64)
+        case Chain(bits, operators):
+            values_of_bits = [
+                (values[name] if index < 0 else values[name] >> np.uint64(index) & BITS) ^ np.uint64(no)
+                for no, name, index in bits
+            ]
+            total = values_of_bits[-1]
+            for addend, operator in zip(values_of_bits[-2::-1], operators[::-1], strict=True):
+                total = addend & total if operator == "&" else addend | total
+            return total
+        case Inverted(name):
+            return values[name] ^ np.uint64((1 << width(name)) - 1)
+        case Choose(select, a, b):
+            return np.where(values[select] == 1, _word(a, values, count), _word(b, values, count))
+        case Comparison(a, b, signed):
+            flip = np.uint64(1 << (width(a) - 1)) if signed else np.uint64(0)
+            return ((_word(a, values, count) ^ flip) < (_word(b, values, count) ^ flip)).astype(np.uint64)
+        case Membership(a, members):
+            return np.isin(values[a], np.array([m.value for m in members], dtype=np.uint64)).astype(np.uint64)
+        case Addition(operands):
+            total = np.zeros(count, dtype=np.uint64)
+            bits_wide = width(operands[0].word) + operands[0].more
+            mask = np.uint64((1 << bits_wide) - 1)
+            for word, more, sign in operands:
+                addend = _word(word, values, count)
+                if more and sign >= 0:
+                    front = np.uint64(((1 << more) - 1) << width(word))
+                    addend = np.where(addend >> np.uint64(sign) & BITS == 1, addend | front, addend)
+                total = total + addend & mask
+            return total
+        case _:
+            assert_never(what)

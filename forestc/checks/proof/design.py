@@ -1,19 +1,143 @@
-"""Proves a compiled folder's netlist, Verilog, VHDL and loadable engine equal to the quantized forest."""
+"""Proves a compiled folder's netlist, Verilog, VHDL and loadable engine equal to the quantized forest.
+
+Verilog is read strictly and printed again, and yosys compares the print with the netlist. GHDL translates VHDL to
+Verilog; as tools may read some VHDL in different ways, every line must first match a form that forestc writes.
+"""
 
 from __future__ import annotations
 
 import importlib.util
+import re
 from collections.abc import Callable
+from dataclasses import dataclass
 
+from forestc.backends.hdl import module_name
+from forestc.checks.proof.core import OutsideError, wrong_cycle
 from forestc.checks.proof.engine import prove_engine
+from forestc.checks.proof.equality import prove_equal, rtlil
 from forestc.checks.proof.netlist import prove_netlist
-from forestc.checks.proof.parts import Proof
-from forestc.checks.proof.verilog import prove_verilog
-from forestc.checks.proof.vhdl import prove_vhdl
-from forestc.errors import PYTHON, MissingToolError
+from forestc.checks.proof.parts import Proof, ProofPart, Running
+from forestc.checks.proof.text import read_core
+from forestc.errors import PYTHON, CheckError, MissingToolError
+from forestc.forest.ir import Forest
 from forestc.manifest.design import Design
-from forestc.toolchain.ghdl import need_ghdl
+from forestc.netlist.ir import Netlist
+from forestc.toolchain.ghdl import as_verilog, need_ghdl
 from forestc.toolchain.yosys import need_yosys
+
+QUICK = 128  # inputs simulated before yosys runs
+FEW = 100_000  # limits wires times clocks; the Verilog of larger designs is not simulated before yosys runs
+
+
+def prove_verilog(
+    forest: Forest,
+    netlist: Netlist,
+    data: bytes,
+    proof: Proof | None = None,
+    progress: Callable[[str], None] = lambda _: None,
+    native: bool = False,
+) -> Proof:
+    """Proves a Verilog file equal to the netlist. A wrong result refutes the file; a line that the reader refuses
+    leaves the proof undecided. Raises ToolError if yosys fails."""
+    proof = proof or Proof()
+    progress("proof: the Verilog, net by net")
+    top = module_name(netlist)
+    wrong = None
+    with Running(proof, ProofPart("verilog", asked=1)) as part:
+        try:
+            core = read_core(data)
+            if core.name != top:
+                raise OutsideError(1, f"the module is not {top}")
+            if len(core.wires) * (1 + netlist.latency) <= FEW and (wrong := wrong_cycle(core, forest, netlist, QUICK)):
+                raise CheckError(f"the netlist does not equal the Verilog: {wrong}", where="the proof")
+            prove_equal(core, rtlil(netlist, top), "the netlist", native=native)
+            part.proved = 1
+        except OutsideError as error:
+            part.why = str(error)
+        except CheckError as error:
+            part.why = error.what
+            if wrong is None and (wrong := wrong_cycle(core, forest, netlist)):
+                part.why += f"; {wrong}"
+            proof.refuted |= wrong is not None
+    return proof
+
+
+_NET = r"(?:x\d+(?:_[A-Za-z0-9_]+)?|[cnr]\d+|sum\d+)"
+_TABLE = r"SUM[_x\dPLUS]+_BIT\d+"
+_TYPE = r"(?:std_logic|(?:unsigned|signed|std_logic_vector)\(\d+ downto 0\))"
+_WORDS = r"x|in_valid|and|or|not|when|else|downto|to_integer|resize|unsigned'|unsigned|signed|std_logic_vector"
+_TOKEN = rf"(?:{_NET}|{_TABLE}|{_WORDS}|\d+|'[01]'|\"[01]+\"|[()&+<=,])"
+_VALUE = rf"(?:{_TOKEN}(?: |(?=[(),;'\"])|(?<=[(])))+"
+_HEAD = (
+    r"(?: Entity \w+: \d+ trees, \d+ nodes"
+    r"| VHDL-93, no vendor primitives\. Latency \d+ cycle\(s\), initiation interval 1\."
+    r"| Written by forestc; change the model and compile again rather than this file\.| [xy], \d+ bits: the [a-z' ]+"
+    r"|   \[\d+:\d+\] \w+: [ -~]*|   none: the result is constant)?"
+)
+_NOTE = rf"(?:  -- {_NET} < -?\d+(?:, tree \d+, node \d+)?)?"
+_FORMS = (
+    rf"--{_HEAD}",
+    r"library ieee;|use ieee\.(?:std_logic_1164|numeric_std)\.all;",
+    r"(?P<once>entity \w+ is|architecture rtl of \w+ is|    process \(clk\))",
+    r"    port \(|        (?:clk|in_valid) : in std_logic;|        out_valid : out std_logic;",
+    r"        (?:x : in|y : out) std_logic_vector\(\d+ downto 0\);?",
+    rf"    signal {_NET} : {_TYPE}(?: := (?:'0'|\(others => '0'\)))?;|    constant {_TABLE} : {_TYPE} := \"[01]+\";",
+    rf"    (?:        )?(?:{_NET}|out_valid|y\(\d+(?: downto \d+)?\)) <= {_VALUE};{_NOTE}",
+    r"begin|    begin|        if rising_edge\(clk\) then|        end if;|    end process;|    \);",
+    r"end (?:entity|architecture);|",
+)
+_LINES = re.compile("|".join(_FORMS))
+
+
+@dataclass(frozen=True)
+class _Synthesized:
+    """GHDL's translation of a VHDL file to Verilog. name: the module's name."""
+
+    name: str
+    verilog: str
+
+    def text(self) -> str:
+        return self.verilog
+
+
+def outside(data: bytes) -> str:
+    """Returns a message on the first line with a form that forestc does not write; "" if there is none."""
+    once: set[str] = set()
+    for number, line in enumerate(data.split(b"\n"), 1):
+        match = _LINES.fullmatch(line.decode("latin-1"))
+        if match is None or not match[0].isascii():
+            return f"line {number} is outside the VHDL that the proof reads"
+        if match["once"]:
+            kind = match["once"].split()[0]
+            if kind in once:
+                return f"line {number} is outside the VHDL that the proof reads (a second {kind})"
+            once.add(kind)
+    return ""
+
+
+def prove_vhdl(
+    netlist: Netlist,
+    data: bytes,
+    proof: Proof | None = None,
+    progress: Callable[[str], None] = lambda _: None,
+    native: bool = False,
+) -> Proof:
+    """Proves a VHDL file equal to the netlist; a failure leaves the proof undecided. Raises MissingToolError without
+    GHDL, ToolError if GHDL or yosys fails."""
+    proof = proof or Proof()
+    progress("proof: the VHDL, net by net")
+    top = module_name(netlist)
+    with Running(proof, ProofPart("vhdl", asked=1)) as part:
+        part.why = outside(data)
+        if not part.why:
+            try:
+                gold = _Synthesized(top, as_verilog([data], top))
+                # yosys takes the unreachable default of GHDL's tables for unknown bits.
+                prove_equal(gold, rtlil(netlist, top), "the netlist", than="the VHDL", unknown=True, native=native)
+                part.proved = 1
+            except CheckError as error:
+                part.why = error.what
+    return proof
 
 
 def need_provers(design: Design, native: bool = False) -> None:

@@ -1,7 +1,8 @@
 """Proves with yosys that Verilog and RTLIL (yosys's own text form) describe the same netlist.
 
 Nets have the same names in both, so each is proved from the nets that it reads. Only yosys's report counts, not its
-exit status.
+exit status. `rtlil` writes a netlist as RTLIL; it shares with the Verilog backend only the names of nets and the layout
+of ports.
 """
 
 from __future__ import annotations
@@ -9,12 +10,15 @@ from __future__ import annotations
 import re
 import tempfile
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, assert_never
 
 from forestc.backends import amaranth, hdl, verilog
+from forestc.backends.names import net_name
+from forestc.backends.ports import input_fields, output_fields, width_of
 from forestc.checks.proof.text import read_core
 from forestc.errors import CheckError, ToolError
-from forestc.netlist.ir import Netlist
+from forestc.netlist import ir
+from forestc.netlist.ir import Cell, Net, Netlist, SumCell, WordType, linear
 from forestc.toolchain.yosys import run_yosys
 
 _SCRIPT = """
@@ -130,3 +134,135 @@ def _unequal(status: str) -> str:
     ordered = sorted(nets, key=lambda name: int((re.search(r"\d+", name) or ["0"])[0]))
     more = f" and {len(ordered) - SHOWN} more" if len(ordered) > SHOWN else ""
     return f"at {', '.join(ordered[:SHOWN])}{more}" if ordered else ""
+
+
+def rtlil(netlist: Netlist, top: str) -> str:
+    """Returns the netlist as RTLIL text: a module `top` with the ports and net names of the Verilog core."""
+    writer = _RtlilWriter(netlist)
+    for net, cell in enumerate(netlist.cells):
+        writer.write(net, cell)
+    return writer.text(top)
+
+
+def _bits(value: int, width: int) -> str:
+    return f"{width}'{value & ((1 << width) - 1):0{width}b}"
+
+
+class _RtlilWriter:
+    def __init__(self, netlist: Netlist) -> None:
+        self.netlist = netlist
+        self.names = [net_name(net, cell) for net, cell in enumerate(netlist.cells)]
+        self.inputs = {field.port: field for field in input_fields(netlist)}
+        self.outputs = {field.port: field for field in output_fields(netlist)}
+        self.lines: list[str] = []
+        self.made = 0
+
+    def text(self, top: str) -> str:
+        x_bits = max(1, width_of(list(self.inputs.values())))
+        y_bits = width_of(list(self.outputs.values()))
+        ports = [f"wire width {x_bits} input 1 \\x", f"wire width {y_bits} output 2 \\y"]
+        if self.netlist.latency:
+            ports += ["wire input 3 \\clk", "wire input 4 \\in_valid", "wire output 5 \\out_valid"]
+        for port, net in self.netlist.outputs:
+            field = self.outputs.get(port)
+            target = f"\\{port.name}" if field is None else f"\\y {_slice(field.offset, field.word.width)}"
+            self.lines.append(f"connect {target} {self.signal(net)}")
+        return "\n".join([f"module \\{top}", *(f"  {line}" for line in [*ports, *self.lines]), "end", ""])
+
+    def signal(self, net: Net) -> str:
+        cell, word = self.netlist.cells[net], self.netlist.types[net]
+        return _bits(cell.value, word.width) if isinstance(cell, ir.Const) else f"\\{self.names[net]}"
+
+    def extended(self, net: Net, width: int) -> str:
+        cell, word = self.netlist.cells[net], self.netlist.types[net]
+        if isinstance(cell, ir.Const):
+            return _bits(cell.value, width)
+        more = width - word.width
+        if not more:
+            return self.signal(net)
+        top = f"{self.signal(net)} [{word.width - 1}] " * more if word.signed else f"{_bits(0, more)} "
+        return f"{{ {top}{self.signal(net)} }}"
+
+    def fresh(self, width: int) -> str:
+        self.made += 1
+        self.lines.append(f"wire width {width} $t{self.made}")
+        return f"$t{self.made}"
+
+    def cell(self, kind: str, parameters: dict[str, object], ports: dict[str, str]) -> None:
+        self.made += 1
+        self.lines.append(f"cell ${kind} $c{self.made}")
+        self.lines += [f"  parameter \\{name} {value}" for name, value in parameters.items()]
+        self.lines += [f"  connect \\{name} {value}" for name, value in ports.items()]
+        self.lines.append("end")
+
+    def binary(self, kind: str, a: str, b: str, y: str, width: int, y_width: int, signed: bool = False) -> None:
+        sides = {"A_SIGNED": int(signed), "B_SIGNED": int(signed), "A_WIDTH": width, "B_WIDTH": width}
+        self.cell(kind, {**sides, "Y_WIDTH": y_width}, {"A": a, "B": b, "Y": y})
+
+    def write(self, net: Net, cell: Cell) -> None:
+        word = self.netlist.types[net]
+        y = f"\\{self.names[net]}"
+        if isinstance(cell, ir.Const) or (isinstance(cell, ir.Input) and cell.port not in self.inputs):
+            return
+        self.lines += [f"attribute \\init {_bits(0, word.width)}"] * isinstance(cell, ir.Register)
+        self.lines.append(f"wire width {word.width} {y}")
+        self.connect(net, cell, word, y)
+
+    def connect(self, net: Net, cell: Cell, word: WordType, y: str) -> None:
+        types, signal = self.netlist.types, self.signal
+        if isinstance(cell, SumCell):
+            self.sum(cell, word, y)
+            return
+        if isinstance(cell, ir.Gate):
+            self.binary(type(cell).__name__.lower(), signal(cell.a), signal(cell.b), y, 1, 1)
+            return
+        match cell:
+            case ir.Const():
+                pass
+            case ir.Input(port):
+                self.lines.append(f"connect {y} \\x {_slice(self.inputs[port].offset, word.width)}")
+            case ir.Less(a, threshold):
+                width = types[a].width
+                self.binary("lt", signal(a), _bits(threshold, width), y, width, 1, types[a].signed)
+            case ir.InSet(a, members):
+                self.in_set(a, members, y)
+            case ir.Not(a):
+                self.cell(
+                    "not", {"A_SIGNED": 0, "A_WIDTH": word.width, "Y_WIDTH": word.width}, {"A": signal(a), "Y": y}
+                )
+            case ir.Mux(select, a, b):
+                self.cell("mux", {"WIDTH": word.width}, {"A": signal(b), "B": signal(a), "S": signal(select), "Y": y})
+            case ir.Compare(a, b):
+                self.binary("lt", signal(a), signal(b), y, types[a].width, 1, types[a].signed)
+            case ir.Register(a):
+                ports = {"CLK": "\\clk", "D": signal(a), "Q": y}
+                self.cell("dff", {"WIDTH": word.width, "CLK_POLARITY": "1'1"}, ports)
+            case _:
+                assert_never(cell)
+
+    def sum(self, cell: SumCell, word: WordType, y: str) -> None:
+        terms, constant = linear(cell)
+        addends = [self.extended(a, word.width) for a, factor in terms for _ in range(factor)]
+        # yosys does not prove a net that only renames other bits, so 0 is added.
+        if constant or len(addends) < 2:
+            addends.append(_bits(constant, word.width))
+        self.lines.append(f"connect {y} {self.joined('add', addends, word.width)}")
+
+    def joined(self, kind: str, operands: list[str], width: int) -> str:
+        total, *others = operands
+        for operand in others:
+            result = self.fresh(width)
+            self.binary(kind, total, operand, result, width, width)
+            total = result
+        return total
+
+    def in_set(self, a: Net, members: tuple[int, ...], y: str) -> None:
+        width, equal = self.netlist.types[a].width, []
+        for member in members:
+            equal.append(self.fresh(1))
+            self.binary("eq", self.signal(a), _bits(member, width), equal[-1], width, 1)
+        self.lines.append(f"connect {y} {self.joined('or', equal, 1)}")
+
+
+def _slice(low: int, width: int) -> str:
+    return f"[{low + width - 1}:{low}]"
