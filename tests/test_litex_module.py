@@ -24,7 +24,7 @@ import forestc
 from forestc.backends import hdl, verilog
 from forestc.backends.ports import input_fields, output_fields, width_of
 from forestc.checks.proof.equality import prove_equal
-from forestc.checks.proof.text import read_core
+from forestc.checks.proof.verilog_text import read_core
 from forestc.checks.vectors import expected
 from forestc.errors import CheckError, MissingExtraError
 from forestc.forest.text import parse_forest

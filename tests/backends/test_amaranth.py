@@ -27,7 +27,7 @@ from forestc.backends import amaranth, hdl, verilog
 from forestc.backends.ports import input_fields, output_fields
 from forestc.checks.engines import AmaranthEngine
 from forestc.checks.proof.equality import prove_component, prove_equal
-from forestc.checks.proof.text import read_core
+from forestc.checks.proof.verilog_text import read_core
 from forestc.checks.vectors import Vectors, expected, vectors
 from forestc.errors import CheckError, ForestcError, MissingExtraError, ToolError
 from forestc.forest.builder import changed, make_forest, make_tree

@@ -7,10 +7,9 @@ import pytest
 
 from forestc.checks.image_reader import EngineShape
 from forestc.checks.proof import ProofPart
-from forestc.checks.proof.core import OutsideError
 from forestc.checks.proof.parts import UnprovedError
 from forestc.checks.proof.step import prove_step
-from forestc.checks.proof.step_text import read_step
+from forestc.checks.proof.verilog_text import OutsideError, read_step
 from forestc.engine.capacity import Capacity
 from forestc.engine.folder import described
 from forestc.engine.verilog import emit

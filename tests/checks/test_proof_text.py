@@ -18,8 +18,8 @@ import forestc
 from forestc.backends import hdl, verilog
 from forestc.backends.ports import input_fields, output_fields, pack
 from forestc.checks.proof import prove_verilog
-from forestc.checks.proof.core import OutsideError, run_core
-from forestc.checks.proof.text import read_core
+from forestc.checks.proof.core import run_core
+from forestc.checks.proof.verilog_text import OutsideError, read_core
 from forestc.checks.vectors import expected, random_words
 from forestc.lowering.trees import LoweringOptions, lower_with_witness
 from forestc.netlist.builder import NetlistBuilder

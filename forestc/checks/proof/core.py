@@ -18,24 +18,6 @@ from forestc.netlist.ir import Netlist, WordType
 from forestc.netlist.ports import Port
 
 
-class OutsideError(Exception):
-    """Raised for a line of Verilog that the strict readers do not accept."""
-
-    def __init__(self, line: int, why: str) -> None:
-        super().__init__(f"line {line} is outside the Verilog that the proof reads ({why})")
-
-
-def accepted_lines(data: bytes) -> list[str]:
-    """Returns the lines of a file. Raises OutsideError unless all are printable ASCII and end."""
-    for number, line in enumerate(data.split(b"\n"), 1):
-        if not all(32 <= byte < 127 for byte in line):
-            raise OutsideError(number, "a character that is not printable ASCII")
-    lines = data.decode("ascii").split("\n")
-    if lines.pop():
-        raise OutsideError(len(lines) + 1, "the last line does not end")
-    return lines
-
-
 class Literal(NamedTuple):
     value: int
     width: int

@@ -12,12 +12,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from forestc.backends.hdl import module_name
-from forestc.checks.proof.core import OutsideError, wrong_cycle
+from forestc.checks.proof.core import wrong_cycle
 from forestc.checks.proof.engine import prove_engine
 from forestc.checks.proof.equality import prove_equal, rtlil
 from forestc.checks.proof.netlist import prove_netlist
 from forestc.checks.proof.parts import Proof, ProofPart, Running
-from forestc.checks.proof.text import read_core
+from forestc.checks.proof.verilog_text import OutsideError, read_core
 from forestc.errors import PYTHON, CheckError, MissingToolError
 from forestc.forest.ir import Forest
 from forestc.manifest.design import Design

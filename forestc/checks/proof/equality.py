@@ -15,7 +15,7 @@ from typing import Protocol, assert_never
 from forestc.backends import amaranth, hdl, verilog
 from forestc.backends.names import net_name
 from forestc.backends.ports import input_fields, output_fields, width_of
-from forestc.checks.proof.text import read_core
+from forestc.checks.proof.verilog_text import read_core
 from forestc.errors import CheckError, ToolError
 from forestc.netlist import ir
 from forestc.netlist.ir import Cell, Net, Netlist, SumCell, WordType, linear

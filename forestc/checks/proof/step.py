@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from forestc.checks.image_reader import EngineShape, stepped
-from forestc.checks.proof.core import OutsideError
 from forestc.checks.proof.parts import ProofPart, UnprovedError
 from forestc.checks.proof.solver import bitwuzla_library
-from forestc.checks.proof.step_text import read_step
+from forestc.checks.proof.verilog_text import OutsideError, read_step
 from forestc.engine.capacity import Capacity
 from forestc.errors import ToolError
 from forestc.toolchain.yosys import run_yosys
