@@ -29,14 +29,44 @@ def bitwuzla_library() -> Any:
     return bitwuzla
 
 
-class Solver:
-    """Builds terms over a forest and its netlist, and asks bitwuzla. seconds: time limit of a question."""
+class Terms:
+    """Builds terms of bit vectors, and asks bitwuzla. seconds: time limit of a question."""
 
-    def __init__(self, forest: Forest, netlist: Netlist, seconds: float = 600) -> None:
+    def __init__(self, seconds: float = 600) -> None:
         self.lib: Any = bitwuzla_library()
         self.kind: Any = self.lib.Kind
         self.terms: Any = self.lib.TermManager()
-        self.forest, self.netlist, self.seconds = forest, netlist, seconds
+        self.seconds = seconds
+
+    def make(self, kind: object, terms: list[Term], numbers: list[int] | None = None) -> Term:
+        return self.terms.mk_term(kind, terms, numbers or [])
+
+    def constant(self, value: int, width: int) -> Term:
+        return self.terms.mk_bv_value(self.terms.mk_bv_sort(width), value & ((1 << width) - 1))
+
+    def model(self, conditions: Sequence[Term], shown: Mapping[str, Term]) -> Model | None:
+        """Returns the values of the words `shown` in a case where all conditions hold; None if there is no such case.
+        Raises TimeoutError."""
+        options = self.lib.Options()
+        options.set(self.lib.Option.PRODUCE_MODELS, True)
+        options.set(self.lib.Option.TIME_LIMIT_PER, int(self.seconds * 1000))
+        solver = self.lib.Bitwuzla(self.terms, options)
+        for condition in conditions:
+            solver.assert_formula(condition)
+        answer = solver.check_sat()
+        if answer == self.lib.Result.UNSAT:
+            return None
+        if answer != self.lib.Result.SAT:
+            raise TimeoutError(f"no answer in {self.seconds:.0f} s")
+        return {name: int(solver.get_value(term).value(10)) for name, term in shown.items()}
+
+
+class Solver(Terms):
+    """Builds terms over a forest and its netlist. Its questions are about words within the features' ranges."""
+
+    def __init__(self, forest: Forest, netlist: Netlist, seconds: float = 600) -> None:
+        super().__init__(seconds)
+        self.forest, self.netlist = forest, netlist
         self.limits: list[Term] = []
         self.names: dict[str, tuple[Term, bool]] = {}
         self.net_terms: dict[Net, Term] = {}
@@ -46,12 +76,6 @@ class Solver:
             word = types[index]
             span = word_range(feature.number, feature.missing)
             self.features.append((self.word(f"x{index}", word, span.low, span.top), word))
-
-    def make(self, kind: object, terms: list[Term], numbers: list[int] | None = None) -> Term:
-        return self.terms.mk_term(kind, terms, numbers or [])
-
-    def constant(self, value: int, width: int) -> Term:
-        return self.terms.mk_bv_value(self.terms.mk_bv_sort(width), value & ((1 << width) - 1))
 
     def word(self, name: str, word: WordType, low: int | None = None, high: int | None = None) -> Term:
         term = self.terms.mk_const(self.terms.mk_bv_sort(word.width), name)
@@ -238,24 +262,14 @@ class Solver:
 
     def ask(self, wrong: Term) -> Model | None:
         """Returns values of the free words for which a condition holds; None if there are none. Raises TimeoutError."""
-        options = self.lib.Options()
-        options.set(self.lib.Option.PRODUCE_MODELS, True)
-        options.set(self.lib.Option.TIME_LIMIT_PER, int(self.seconds * 1000))
-        solver = self.lib.Bitwuzla(self.terms, options)
-        for limit in self.limits:
-            solver.assert_formula(limit)
-        solver.assert_formula(wrong)
-        answer = solver.check_sat()
-        if answer == self.lib.Result.UNSAT:
+        model = self.model([*self.limits, wrong], {name: term for name, (term, _) in self.names.items()})
+        if model is None:
             return None
-        if answer != self.lib.Result.SAT:
-            raise TimeoutError(f"no answer in {self.seconds:.0f} s")
-        values = {}
-        for name, (term, signed) in self.names.items():
-            value = int(solver.get_value(term).value(10))
-            width = term.sort().bv_size()
-            values[name] = value - (1 << width) if signed and value >> (width - 1) else value
-        return values
+        widths = {name: term.sort().bv_size() if signed else 0 for name, (term, signed) in self.names.items()}
+        return {
+            name: value - (value >> (width - 1) << width) if (width := widths[name]) else value
+            for name, value in model.items()
+        }
 
     def described(self, model: Model) -> str:
         return ", ".join(f"{name}={value}" for name, value in model.items())

@@ -1,7 +1,7 @@
 """Proves that the module `step` of an engine's Verilog equals the definition in `forestc.checks.image_reader`.
 
-A strict reader (`step_text`) takes the module from the file. yosys turns it into AND gates and inverters, and bitwuzla
-compares them with the definition.
+A strict reader (`verilog_text`) takes the module from the file. yosys turns it into AND gates and inverters, and
+bitwuzla compares them with the definition.
 """
 
 from __future__ import annotations
@@ -14,14 +14,12 @@ from typing import Any
 
 from forestc.checks.image_reader import EngineShape, stepped
 from forestc.checks.proof.parts import ProofPart, UnprovedError
-from forestc.checks.proof.solver import bitwuzla_library
+from forestc.checks.proof.solver import Term, Terms
 from forestc.checks.proof.verilog_text import OutsideError, read_step
 from forestc.engine.capacity import Capacity
 from forestc.errors import ToolError
 from forestc.toolchain.yosys import run_yosys
 
-Term = Any
-SECONDS = 600  # seconds before the solver's answer on an output is given up
 _SCRIPT = """
 read_verilog step.v
 hierarchy -check -top {top}
@@ -37,22 +35,11 @@ write_json step.json
 """
 
 
-class Terms:
-    """The operations that `stepped` needs, with bit vectors of bitwuzla as words and its booleans as conditions."""
-
-    def __init__(self) -> None:
-        self.lib: Any = bitwuzla_library()
-        self.kind: Any = self.lib.Kind
-        self.terms: Any = self.lib.TermManager()
-
-    def make(self, kind: object, terms: list[Term], numbers: list[int] | None = None) -> Term:
-        return self.terms.mk_term(kind, terms, numbers or [])
+class StepTerms(Terms):
+    """The operations that `stepped` needs."""
 
     def free(self, name: str, width: int) -> Term:
         return self.terms.mk_const(self.terms.mk_bv_sort(width), name)
-
-    def constant(self, value: int, width: int) -> Term:
-        return self.terms.mk_bv_value(self.terms.mk_bv_sort(width), value & ((1 << width) - 1))
 
     def resized(self, word: Term, width: int) -> Term:
         own = word.sort().bv_size()
@@ -90,21 +77,6 @@ class Terms:
     def decide(self, condition: Term, a: Term, b: Term) -> Term:
         return self.make(self.kind.ITE, [condition, a, b])
 
-    def differ(self, a: Term, b: Term, shown: Mapping[str, Term]) -> dict[str, int] | None:
-        """Returns {name: value} of the terms `shown` in a case where two words differ; None if they never differ.
-        Raises TimeoutError."""
-        options = self.lib.Options()
-        options.set(self.lib.Option.PRODUCE_MODELS, True)
-        options.set(self.lib.Option.TIME_LIMIT_PER, SECONDS * 1000)
-        solver = self.lib.Bitwuzla(self.terms, options)
-        solver.assert_formula(self.make(self.kind.DISTINCT, [a, b]))
-        answer = solver.check_sat()
-        if answer == self.lib.Result.UNSAT:
-            return None
-        if answer != self.lib.Result.SAT:
-            raise TimeoutError(f"no answer in {SECONDS} s")
-        return {name: int(solver.get_value(term).value(10)) for name, term in shown.items()}
-
 
 def prove_step(shape: EngineShape, source: bytes, capacity: Capacity, part: ProofPart, native: bool = False) -> None:
     """Proves the module `step` in an engine's Verilog equal to its definition; counts the proved outputs in `part`.
@@ -113,7 +85,7 @@ def prove_step(shape: EngineShape, source: bytes, capacity: Capacity, part: Proo
         step = read_step(source, capacity)
     except OutsideError as error:
         raise UnprovedError(str(error)) from None
-    on = Terms()
+    on = StepTerms()
     widths = {"node": shape.node, "x": shape.word, "address": shape.address, "emit": 1, "target": shape.output}
     free = {port: on.free(port, width) for port, width in widths.items()}
     gives = on.equal(free["emit"], 1)
@@ -122,7 +94,7 @@ def prove_step(shape: EngineShape, source: bytes, capacity: Capacity, part: Proo
         on, _module(step, f"{capacity.name}_step", native), free, {"next": shape.address, "value": shape.value}
     )
     for port, definition in zip(("next", "value"), definitions, strict=True):
-        if (model := on.differ(got[port], definition, free)) is not None:
+        if (model := on.model([on.make(on.kind.DISTINCT, [got[port], definition])], free)) is not None:
             where = ", ".join(f"{word}={value:#x}" for word, value in model.items())
             raise UnprovedError(f"the module gives another {port} than the definition, at {where}", wrong=True)
         part.proved += 1
@@ -147,7 +119,9 @@ def _module(step: str, top: str, native: bool) -> dict[str, Any]:
             ) from None
 
 
-def _gates(on: Terms, module: dict[str, Any], free: Mapping[str, Term], outputs: Mapping[str, int]) -> dict[str, Term]:
+def _gates(
+    on: StepTerms, module: dict[str, Any], free: Mapping[str, Term], outputs: Mapping[str, int]
+) -> dict[str, Term]:
     """Returns the module's outputs as terms. Raises UnprovedError for unexpected ports, cells or loops."""
     ports = {name: (port["direction"], len(port["bits"])) for name, port in module["ports"].items()}
     expected = {name: ("input", term.sort().bv_size()) for name, term in free.items()}
