@@ -402,20 +402,18 @@ def _decode_limits(port: np.record, limits: Words, scratch: int, base: Number, w
 
 @compiled
 def _read_ports(
-    ports: Records,
-    limits: Words,
-    buckets: Codes,
+    tables: Tables,
     addresses: Integers,
     strides: Integers,
     first: int,
     lanes: int,
-    column: Words,
-    ranks: Words,
-    planes: Words,
+    scratch: Scratch,
     width: Width,
 ) -> tuple[int, int]:
     """Writes the planes of all ports from their words. Returns (vector, port) of the first word out of range, or (-1,
     -1)."""
+    ports, limits, buckets = tables.ports, tables.limits, tables.buckets
+    column, ranks, _, planes = scratch
     for word in range((lanes + 63) // 64):  # lanes past the end compute on old words
         start = first + word * 64
         there = min(64, lanes - word * 64)
@@ -472,16 +470,14 @@ def run_vectors(
 
     Returns (vector, port) for a word out of range, (vector, number of ports) if a sum overflows, otherwise (-1, -1).
     """
-    ports, limits, buckets = tables.ports, tables.limits, tables.buckets
+    ports, limits = tables.ports, tables.limits
     runs, code, overflow = tables.runs, tables.code, tables.overflow
     results, bits = tables.results, tables.bits
-    column, ranks, values, planes = scratch
+    _, _, values, planes = scratch
     base = np.uint64(planes.ctypes.data)
     for first in range(begin, end, 64 * len(width)):
         lanes = min(64 * len(width), end - first)
-        vector, bad_port = _read_ports(
-            ports, limits, buckets, addresses, strides, first, lanes, column, ranks, planes, width
-        )
+        vector, bad_port = _read_ports(tables, addresses, strides, first, lanes, scratch, width)
         if bad_port >= 0:
             return vector, bad_port
         for p in range(len(ports)):

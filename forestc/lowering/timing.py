@@ -60,7 +60,7 @@ class Timing:
         """Assigns each net to the earliest possible stage. length: the longest allowed delay of a stage, in the unit of
         `Delays`."""
         return Ready(
-            *_placed(*self._tables, *self._below, self._registers, self._own_delays, self._luts, self.most_bits, length)
+            *_placed(self._tables, self._below, self._registers, self._own_delays, self._luts, self.most_bits, length)
         )
 
     def _constant(self, net: Net) -> bool:
@@ -160,14 +160,15 @@ def _absorbing(
     read: Ints,
     n_read: int,
     most_bits: int,
-    stage: Ints,
-    at: Floats,
+    ready: tuple[Ints, Floats],
     here: int,
     absorbed: Ints,
     size: Ints,
     scratch: Ints,
 ) -> int:
-    """Lets a LUT with inputs `read` absorb LUTs before it, in place. Returns the new number of inputs."""
+    """Lets a LUT with inputs `read` absorb LUTs before it, in place. Returns the new number of inputs. ready: stage and
+    time of each net."""
+    stage, at = ready
     inputs, more, seen = len(read), scratch[0], scratch[1]
     first, waits = 0, 0
     for index in range(n_read):
@@ -191,19 +192,18 @@ def _absorbing(
     return n_read
 
 
-@compiled(lambda *given: 10 * len(given[4]))
+@compiled(lambda *given: 10 * len(given[2]))
 def _placed(
-    bit_begins: Ints,
-    bits: Ints,
-    begins: Ints,
-    below: Ints,
+    tables: _Lists,
+    before: _Lists,
     registers: NDArray[np.bool_],
     own_delays: Floats,
     luts: Floats,
     most_bits: int,
     length: float,
 ) -> tuple[Ints, Floats, Floats, Ints]:
-    """Returns the four arrays of `Ready`. bits: each bit that a LUT reads, as net * most_bits + index."""
+    """Returns the four arrays of `Ready`. tables: the bits that each LUT reads, as net * most_bits + index."""
+    (bit_begins, bits), (begins, below) = tables, before
     count, inputs = len(own_delays), len(luts) - 1
     stage, at = np.zeros(count, np.int64), np.zeros(count)
     own, last = np.zeros(count), np.full(count, -1, np.int64)
@@ -220,7 +220,7 @@ def _placed(
                 n_read = bit_begins[net + 1] - bit_begins[net]
                 for index in range(n_read):
                     read[index] = bits[bit_begins[net] + index]
-                n_read = _absorbing(read, n_read, most_bits, stage, at, here, absorbed, size, scratch)
+                n_read = _absorbing(read, n_read, most_bits, (stage, at), here, absorbed, size, scratch)
                 start = -1.0
                 for index in range(n_read):
                     a = read[index] // most_bits

@@ -11,7 +11,7 @@ from split_problems import loss_of, outcomes_of, problem, shape_of, state_of
 
 from forestc.algorithms.splits.leaf_fitting import scores_of
 from forestc.algorithms.splits.logistic import odds_of
-from forestc.algorithms.splits.rewiring import LEAST, rewire
+from forestc.algorithms.splits.rewiring import LEAST, Fitted, rewire
 
 ROWS, POOL = 50, 6
 
@@ -40,7 +40,8 @@ def called(trees, splits, holds, state, bias, label, unit, price, doubt, pool=PO
     scores = scores_of(leaf, trees.start, trees.value, trees.outputs, bias)
     state = state_of(trees, splits, leaf=leaf, condition=condition, flipped=flipped, alive=alive, uses=uses)
     odds = odds_of(scores, unit, label)
-    return rewire(shape_of(trees, splits), state, outcomes_of(holds, pool), odds, unit, price, doubt, sample)
+    fitted = Fitted(shape_of(trees, splits), state, outcomes_of(holds, pool), odds, unit)
+    return rewire(fitted, price, doubt, sample)
 
 
 @pytest.mark.slow

@@ -47,7 +47,6 @@ def search(
     *,
     seed: int = 0,
     begin: Ints | None = None,
-    most_times: int = 1,
     enough: float = np.inf,
     few: bool = True,
     running: SelectionRun | None = None,
@@ -55,7 +54,6 @@ def search(
     """Returns the best choice found; None if no choice found keeps the limits.
 
     begin: another choice to start from.
-    most_times: largest count of a member.
     enough: the search ends once a choice is worth this much; ignored if the limits have a price.
     few: prefers fewer members among equal choices; if False, more.
     running: limits of time, which hold once a choice is found.
@@ -68,7 +66,7 @@ def search(
     for number, first in enumerate(_starts(task, limits, effort.starts, random, begin)):
         smooth = SMOOTH[number % len(SMOOTH)]
         try:
-            choice = _climb(task, limits, first, scans, smooth, random, most_times, few, running)
+            choice = _climb(task, limits, first, scans, smooth, random, few, running)
         except KeyboardInterrupt:
             if running is None:
                 raise
@@ -114,7 +112,6 @@ def _climb(
     scans: int,
     smooth: float,
     random: np.random.Generator,
-    most_times: int,
     few: bool,
     running: SelectionRun | None,
 ) -> MemberChoice | None:
@@ -123,7 +120,7 @@ def _climb(
     current, current_worth = times, (np.inf, -np.inf)
     while scans > 0 and not (running is not None and best is not None and not running.left):
         try:
-            times, worth, scanned = _ascend(task, limits, times, smooth, most_times, scans, running)
+            times, worth, scanned = _ascend(task, limits, times, smooth, scans, running)
         except KeyboardInterrupt:
             if running is None:
                 raise
@@ -139,7 +136,7 @@ def _climb(
             current, current_worth = times, worth
         times = current.copy()
         for member in random.integers(0, len(times), 1 + random.integers(KICK)):
-            times[member] = random.integers(1, most_times + 1) if times[member] == 0 else 0
+            times[member] = random.integers(1, limits.most_times + 1) if times[member] == 0 else 0
     return best
 
 
@@ -152,7 +149,6 @@ def _ascend(
     limits: Limits,
     times: Ints,
     smooth: float,
-    most_times: int,
     most: int,
     running: SelectionRun | None,
 ) -> tuple[Ints, tuple[float, float], int]:
@@ -161,7 +157,7 @@ def _ascend(
     sums = task.sums(times)
     violation, worth = limits.violation(times > 0), -np.inf
     for scan in range(1, most + 1):
-        moves = _moves(task, limits, times, sums, smooth, most_times)
+        moves = _moves(task, limits, times, sums, smooth)
         improved = False
         # With many members, several moves follow one scan while each improves the choice.
         for turn, move in enumerate(moves[: 1 + len(times) // MEMBERS_A_MOVE]):
@@ -190,9 +186,7 @@ class _Move(NamedTuple):
     step: int  # change of how often the member counts
 
 
-def _moves(
-    task: Objective, limits: Limits, times: Ints, sums: NDArray[Any], smooth: float, most_times: int
-) -> list[_Move]:
+def _moves(task: Objective, limits: Limits, times: Ints, sums: NDArray[Any], smooth: float) -> list[_Move]:
     """Returns the best moves, the least violation of the limits first, then the largest worth."""
     chosen = times > 0
     broken_by_flip = limits.violation_after(chosen)
@@ -201,7 +195,7 @@ def _moves(
     violation, price = limits.violation(chosen), _cost(limits, chosen)
     moves: list[_Move] = []
     for direction in (1, -1):
-        steps = np.where((times + direction < 0) | (times + direction > most_times), 0, direction)
+        steps = np.where((times + direction < 0) | (times + direction > limits.most_times), 0, direction)
         if not steps.any():
             continue
         flips = (times == 0) | (times + steps == 0)  # other moves change only how often a chosen member counts

@@ -68,7 +68,7 @@ class Patterns:
         size = self.size + 1
 
         def some(first: int, past: int) -> None:
-            _threshold_values(self.votes, self.gain, sums, steps, smooth, np.zeros(size), values, first, past)
+            _threshold_values((self.votes, self.gain), sums, steps, smooth, np.zeros(size), values, first, past)
 
         share_out(self.members, some, few=self.members if self.votes.size <= SHARED_WORK else 1)
         return values
@@ -129,17 +129,17 @@ class Classes(NamedTuple):
 
 @compiled()
 def _threshold_values(
-    votes: Int32s,
-    gain: Floats,
+    patterns: tuple[Int32s, Floats],
     sums: Ints,
     steps: Ints,
     smooth: float,
     at: Floats,
-    pattern: Floats,
+    values: Floats,
     first: int,
     past: int,
 ) -> None:
-    """Writes `Patterns.values_after` for the members first .. past - 1 to `pattern`."""
+    """Writes `Patterns.values_after` for the members first .. past - 1 to `values`. patterns: `votes` and `gain`."""
+    votes, gain = patterns
     for member in range(first, past):
         step = steps[member]
         if step == 0:
@@ -151,7 +151,7 @@ def _threshold_values(
         for threshold in range(len(at) - 1, -1, -1):
             best = max(best, above + smooth * at[threshold])
             above += at[threshold]
-        pattern[member] = best
+        values[member] = best
 
 
 @compiled()
@@ -245,6 +245,7 @@ class Limits:
     diversity: Diversity | None = None
     bills: tuple[Bill, ...] = ()
     price: float = 0.0  # price of one unit of the first bill's cost, in units of value
+    most_times: int = 1  # times that a member may count
 
     def violation(self, chosen: Bits) -> float:
         """Returns how far a choice breaks the limits; 0 if it keeps them."""

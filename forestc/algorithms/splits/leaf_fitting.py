@@ -56,9 +56,8 @@ def fit_leaves(
         slope = Slope(scores, label)
         index = slope.lowest(steep, index)
         unit, loss = float(STEEPNESS[index]), slope.at(index)
-        loss -= _sweep(
-            rows, trees.start, value, trees.outputs, bias, scores, odds_of(scores, unit, label), unit, largest
-        )
+        odds = odds_of(scores, unit, label)
+        loss -= _sweep(rows, (trees.start, trees.outputs), value, bias, scores, odds, unit, largest)
         if before - loss < CONVERGED * abs(loss):
             break
         before = loss
@@ -119,16 +118,16 @@ def scores_of(leaf: Int32s, start: Ints, value: Ints, outputs: Ints, bias: Ints)
 @compiled()
 def _sweep(
     rows: Sorted,
-    start: Ints,
+    trees: tuple[Ints, Ints],
     value: Ints,
-    outputs: Ints,
     bias: Ints,
     scores: Floats,
     odds: Odds,
     unit: float,
     largest: int,
 ) -> Any:
-    """Moves each leaf and bias at most once, in place. Returns the mean loss saved."""
+    """Moves each leaf and bias at most once, in place. Returns the mean loss saved. trees: `start` and `outputs`."""
+    start, outputs = trees
     gained = 0.0
     zero, few, most = np.int64(0), np.int64(2), np.int64(32)  # numba would compile `_step` again for plain constants
     for tree in range(len(outputs)):
@@ -137,8 +136,8 @@ def _sweep(
             begin, end = rows.begins[tree, slot], rows.begins[tree, slot + 1]
             for k in range(width):
                 output, at = outputs[tree, 0] + k, start[tree] + slot * width + k
-                room = largest - value[at]
-                step, gain = _step(odds, rows.order[tree], begin, end, output, unit, value[at], room, few)
+                down, up = min(value[at], few), min(largest - value[at], few)
+                step, gain = _step(odds, rows.order[tree], begin, end, output, unit, down, up)
                 if step:
                     value[at] += step
                     gained += gain
@@ -147,7 +146,7 @@ def _sweep(
     for row in range(len(scores)):
         all_rows[row] = row
     for output in range(len(bias)):
-        step, gain = _step(odds, all_rows, zero, len(scores), output, unit, most, most, most)
+        step, gain = _step(odds, all_rows, zero, len(scores), output, unit, most, most)
         if step:
             bias[output] += step
             gained += gain
@@ -156,16 +155,15 @@ def _sweep(
 
 
 @compiled()
-def _step(
-    odds: Odds, rows: Int32s, begin: int, end: int, output: int, unit: float, down: int, up: int, most: int
-) -> Any:
-    """Returns (step, loss saved) for a leaf or bias. The step is 0 if no step lowers the loss."""
+def _step(odds: Odds, rows: Int32s, begin: int, end: int, output: int, unit: float, down: int, up: int) -> Any:
+    """Returns (step, loss saved) for a leaf or bias. The step is 0 if no step lowers the loss. down, up:
+    largest steps."""
     best, least = 0, -1e-9
     if begin == end:
         return best, -least
     for sign, room in ((-1, down), (1, up)):
         size = 1
-        while size <= min(room, most):
+        while size <= room:
             change = change_of(odds, rows, begin, end, output, unit * sign * size)
             if change >= least:
                 break

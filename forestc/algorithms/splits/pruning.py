@@ -13,7 +13,7 @@ from forestc.algorithms.arrays import Bits, Floats, Ints
 from forestc.algorithms.splits.leaf_fitting import Sorted, Trees, fit_leaves, scores_of, sorted_by_leaf
 from forestc.algorithms.splits.logistic import FEW, STEEPNESS, Odds, Slope, change_of, changes_of, move, odds_of
 from forestc.algorithms.splits.reached_leaves import leaves_on
-from forestc.algorithms.splits.rewiring import DOUBT, rewire, sample_for
+from forestc.algorithms.splits.rewiring import DOUBT, Fitted, rewire, sample_for
 from forestc.algorithms.splits.state import Outcomes, Shape, State, mean_leaf, merge, rows_of, saved_by, tree_of
 from forestc.system.compiled import compiled, share_out
 
@@ -93,7 +93,7 @@ def prune(
             if outcomes is not None:
                 odds = odds_of(scores, unit, label)
                 doubt = DOUBT * float(np.sqrt(copies_per_row))
-                rewired = rewire(shape, state, outcomes, odds, unit, price, doubt, sample)
+                rewired = rewire(Fitted(shape, state, outcomes, odds, unit), price, doubt, sample)
                 scores = scores_of(state.leaf, trees.start, state.value, trees.outputs, bias)
                 unit = _steepest(scores, label, steepest)
             removed = _round(shape, state, merged, odds_of(scores, unit, label), unit, price)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from forestc.algorithms.arrays import Bits, Int32s, Ints
+from forestc.algorithms.arrays import Int32s, Ints
 from forestc.algorithms.splits.state import Outcomes, Shape, State, left_of, right_of
 from forestc.system.compiled import compiled, share_out
 
@@ -17,16 +17,13 @@ def leaves_on(shape: Shape, state: State, outcomes: Outcomes) -> Int32s:
     roots = np.full(trees, -1, dtype=np.int64)
     roots[shape.tree] = np.arange(len(shape.tree))  # children come before their parents
     leaf = np.empty((trees, rows), dtype=np.int32)
-    arguments = (shape, state.condition, state.flipped, state.group, outcomes, roots, leaf)
-    share_out(rows, lambda first, last: _walk(*arguments, first, last), few=FEW)
+    share_out(rows, lambda first, last: _walk(shape, state, outcomes, roots, leaf, first, last), few=FEW)
     return leaf
 
 
 @compiled(lambda shape, *rest: 3 * len(shape.outputs) * (rest[-1] - rest[-2]))
-def _walk(
-    shape: Shape, condition: Ints, flipped: Bits, group: Ints, outcomes: Outcomes, roots: Ints, leaf: Int32s,
-    begin: int, end: int,
-) -> None:  # fmt: skip
+def _walk(shape: Shape, state: State, outcomes: Outcomes, roots: Ints, leaf: Int32s, begin: int, end: int) -> None:
+    condition, flipped, group = state.condition, state.flipped, state.group
     for tree in range(len(roots)):
         for row in range(begin, end):
             split, slot = roots[tree], 0

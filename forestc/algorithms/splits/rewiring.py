@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,28 +20,43 @@ LOOK = 4  # draws a sample from at most this many times as many rows
 CHOSEN = 8  # conditions that the sample picks and all rows decide between
 
 
+class Fitted(NamedTuple):
+    """Trees, their rows, and the fit to these rows."""
+
+    shape: Shape
+    state: State
+    outcomes: Outcomes
+    odds: Odds
+    unit: float  # log odds that one unit of score is worth
+
+
+class Sums(NamedTuple):
+    """Sums over the rows of a split, for each condition."""
+
+    votes: Floats  # rises of rows below the condition's cut
+    moved: Floats  # squares of rows that would change sides
+    score: Floats
+
+
 def sample_for(columns: int) -> int:
     return min(MOST, max(FEWEST, ADDED // max(1, columns)))
 
 
-def rewire(
-    shape: Shape, state: State, outcomes: Outcomes, odds: Odds, unit: float, price: float, doubt: float, sample: int
-) -> int:
+def rewire(fitted: Fitted, price: float, doubt: float, sample: int) -> int:
     """Gives splits the condition with the least loss plus price, in place. Returns how many splits changed. doubt:
     number of standard errors by which a change must exceed its price."""
+    outcomes = fitted.outcomes
     columns, pool = np.unique(outcomes.column[: outcomes.pool]), np.arange(outcomes.pool)
-    drawn = sample if 0 < 2 * sample < state.leaf.shape[1] else None  # numba compiles no sampling for None
-    return int(_rewired(shape, state, outcomes, odds, unit, price, doubt, columns, pool, drawn))
+    drawn = sample if 0 < 2 * sample < fitted.state.leaf.shape[1] else None  # numba compiles no sampling for None
+    return int(_rewired(fitted, price, doubt, columns, pool, drawn))
 
 
 @compiled()
-def _rewired(
-    shape: Shape, state: State, outcomes: Outcomes, odds: Odds, unit: float, price: float, doubt: float, columns: Ints,
-    pool: Ints, sample: int | None,
-) -> Any:  # fmt: skip
+def _rewired(fitted: Fitted, price: float, doubt: float, columns: Ints, pool: Ints, sample: int | None) -> Any:
+    shape, state, outcomes, _, unit = fitted
     rows, count, changed = state.leaf.shape[1], len(shape.tree), 0
     bins = np.empty((outcomes.begins[-1], 2))
-    votes, moved, score = np.zeros(len(pool)), np.zeros(len(pool)), np.zeros(len(pool))
+    sums = Sums(np.zeros(len(pool)), np.zeros(len(pool)), np.zeros(len(pool)))
     order, spare = np.empty(rows, np.int64), np.empty(rows, np.int64)  # a tree's rows; those of a split are contiguous
     there, rise, squares = np.empty(rows, np.int64), np.empty(rows), np.empty(rows)
     begins, ends = np.zeros(count, np.int64), np.zeros(count, np.int64)
@@ -70,32 +85,30 @@ def _rewired(
                 some = spare[: LOOK * sample]
                 for k in range(len(some)):
                     some[k] = reach[int((k + 0.5) * spacing)]
-            _rises(shape, state, outcomes, odds, unit, factors, children, split, some, there, rise)
+            _rises(fitted, factors, children, split, some, there, rise)
             if sample is not None:
                 picks = spacing > 1 or _nonzero(rise[: len(some)]) > 2 * sample
                 if picks:
                     chosen, weighted, squared = _drawn(some, rise[: len(some)], spacing, sample)
-                    gain, square = _add_up(outcomes, columns, bins, present, chosen, weighted, squared, votes, moved)
-                    least, _, _ = _best(shape, state, split, price, doubt, pool, gain, square, votes, moved, score)
-                    candidates = _first_below(np.argsort(score)[:CHOSEN], score, least)
+                    gain, square = _add_up(outcomes, columns, bins, present, chosen, weighted, squared, sums)
+                    least, _, _ = _best(fitted, split, price, doubt, pool, gain, square, sums)
+                    candidates = _first_below(np.argsort(sums.score)[:CHOSEN], sums.score, least)
                     if len(candidates):
                         if spacing > 1:
-                            _rises(shape, state, outcomes, odds, unit, factors, children, split, reach, there, rise)
-                        gain, square = _add_up_few(outcomes, candidates, present, reach, rise, votes, moved)
+                            _rises(fitted, factors, children, split, reach, there, rise)
+                        gain, square = _add_up_few(outcomes, candidates, present, reach, rise, sums)
             if not picks:
                 for k in range(len(some)):
                     squares[k] = rise[k] * rise[k]
-                gain, square = _add_up(outcomes, columns, bins, present, some, rise, squares, votes, moved)
+                gain, square = _add_up(outcomes, columns, bins, present, some, rise, squares, sums)
             if len(candidates):
-                _, best, turned = _best(
-                    shape, state, split, price, doubt, candidates, gain, square, votes, moved, score
-                )
+                _, best, turned = _best(fitted, split, price, doubt, candidates, gain, square, sums)
         if best != present or turned != way:
             changed += 1
             state.uses[present] -= 1
             state.uses[best] += 1
             state.condition[split], state.flipped[split] = best, turned
-            _follow(shape, state, outcomes, odds, unit, factors, split, reach, there)
+            _follow(fitted, factors, split, reach, there)
         _part(shape, state, split, reach, spare, begins, ends)
     return changed
 
@@ -161,10 +174,10 @@ def _part(shape: Shape, state: State, split: int, reach: Ints, spare: Ints, begi
 
 @compiled()
 def _rises(
-    shape: Shape, state: State, outcomes: Outcomes, odds: Odds, unit: float, factors: Floats, children: Ints,
-    split: int, reach: Ints, new_leaf: Ints, rise: Floats,
-) -> None:  # fmt: skip
+    fitted: Fitted, factors: Floats, children: Ints, split: int, reach: Ints, new_leaf: Ints, rise: Floats
+) -> None:
     """Writes for each row its leaf if the split sent it to the other side, and its loss left minus right."""
+    shape, state, outcomes, odds, unit = fitted
     tree, base, output, width = tree_of(shape, split)
     middle, span = shape.middle[split], len(factors) // 2
     own_class = 1 if odds.power.shape[1] == 1 else output
@@ -226,11 +239,10 @@ def _drawn(some: Ints, rise: Floats, spacing: float, sample: int) -> Any:
 
 @compiled()
 def _add_up(
-    outcomes: Outcomes, columns: Ints, bins: Floats, present: int, rows: Ints, rise: Floats, squared: Floats,
-    votes: Floats, moved: Floats,
-) -> Any:  # fmt: skip
-    """Sums rises of rows below each condition's cut into `votes`, and squares of rows that would change sides into
-    `moved`. Returns both sums over all rows."""
+    outcomes: Outcomes, columns: Ints, bins: Floats, present: int, rows: Ints, rise: Floats, squared: Floats, sums: Sums
+) -> Any:
+    """Fills `votes` and `moved` of the sums for every condition. Returns both sums over all rows."""
+    votes, moved = sums.votes, sums.moved
     code, begins = outcomes.code, outcomes.begins
     column_now, cut_now = outcomes.column[present], outcomes.cut[present]
     bins[:] = 0.0
@@ -260,9 +272,8 @@ def _add_up(
 
 
 @compiled()
-def _add_up_few(
-    outcomes: Outcomes, candidates: Ints, now: int, rows: Ints, rise: Floats, votes: Floats, moved: Floats
-) -> Any:
+def _add_up_few(outcomes: Outcomes, candidates: Ints, now: int, rows: Ints, rise: Floats, sums: Sums) -> Any:
+    votes, moved = sums.votes, sums.moved
     count = len(candidates)
     column, cut = np.empty(count, np.int64), np.empty(count, np.int64)
     for at in range(count):
@@ -291,10 +302,12 @@ def _add_up_few(
 
 @compiled()
 def _best(
-    shape: Shape, state: State, split: int, price: float, doubt: float, candidates: Ints, all_gain: float,
-    all_square: float, votes: Floats, moved: Floats, score: Floats,
+    fitted: Fitted, split: int, price: float, doubt: float, candidates: Ints, all_gain: float,
+    all_square: float, sums: Sums,
 ) -> Any:  # fmt: skip
     """Returns the score to beat, the condition with the least score, and True if it is flipped."""
+    shape, state = fitted.shape, fitted.state
+    votes, moved, score = sums
     present, way = state.condition[split], state.flipped[split]
     worth = (all_gain - votes[present] if way else votes[present]) - LEAST
     worth += price * shape.cost[present] if state.uses[present] == 1 else 0.0
@@ -315,11 +328,9 @@ def _best(
 
 
 @compiled()
-def _follow(
-    shape: Shape, state: State, outcomes: Outcomes, odds: Odds, unit: float, factors: Floats, split: int, reach: Ints,
-    new_leaf: Ints,
-) -> None:  # fmt: skip
+def _follow(fitted: Fitted, factors: Floats, split: int, reach: Ints, new_leaf: Ints) -> None:
     """Updates leaf and odds, in place, of the rows that go to the split's other side."""
+    shape, state, outcomes, odds, _ = fitted
     tree, base, output, width = tree_of(shape, split)
     span, middle, turned = len(factors) // 2, shape.middle[split], state.flipped[split]
     column, cut = outcomes.column[state.condition[split]], outcomes.cut[state.condition[split]]

@@ -79,28 +79,29 @@ class BoundsUpdate:
     def update(self, columns: Columns, drawn: Bytes | None = None) -> None:
         """Narrows the bounds by a batch of rows. columns: (features, rows), NaN if missing. drawn: (trees, rows) how
         often each tree's bootstrap sample holds a row."""
-        self._pass(columns, drawn, np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int32))
+        self._pass(columns, drawn, np.zeros((2, 0), dtype=np.int32))
 
     def arrange(self, columns: Columns, drawn: Bytes | None = None) -> Arrangement:
         """Narrows the bounds as `update` does. Returns the rows sorted by leaf, so that the rows of each node are
         contiguous."""
-        begin, end = np.zeros((2, len(self._nodes)), dtype=np.int32)
-        return Arrangement(self._pass(columns, drawn, begin, end), begin, end)
+        spans = np.zeros((2, len(self._nodes)), dtype=np.int32)
+        return Arrangement(self._pass(columns, drawn, spans), *spans)
 
-    def _pass(self, columns: Columns, drawn: Bytes | None, begin: Int32s, end: Int32s) -> Int32s:
+    def _pass(self, columns: Columns, drawn: Bytes | None, spans: Int32s) -> Int32s:
         trees = self._trees
         counts = np.zeros((0, 0), dtype=np.uint8) if drawn is None else np.ascontiguousarray(drawn)
         index = np.empty((len(trees.roots), columns.shape[1] + 1), dtype=np.int32)
-        arguments = np.ascontiguousarray(columns), counts, trees.roots, self._nodes, trees.members, trees.deepest
-        share_out(len(trees.roots), lambda first, last: _arrange(*arguments, index, begin, end, first, last))
+        arguments = np.ascontiguousarray(columns), counts, trees, self._nodes, index, spans
+        share_out(len(trees.roots), lambda first, last: _arrange(*arguments, first, last))
         return index
 
 
 @compiled(lambda columns, *given: 10 * columns.shape[1] * (given[-1] - given[-2]))
 def _arrange(
-    columns: Columns, drawn: Bytes, roots: Ints, nodes: np.recarray[Any, Any], members: Floats, deepest: int,
-    indices: Int32s, begins: Int32s, ends: Int32s, first: int, last: int,
+    columns: Columns, drawn: Bytes, trees: FlatTrees, nodes: np.recarray[Any, Any], indices: Int32s, spans: Int32s,
+    first: int, last: int,
 ) -> None:  # fmt: skip
+    roots, members, deepest, begins, ends = trees.roots, trees.members, trees.deepest, spans[0], spans[1]
     rows = columns.shape[1]
     all_once, recorded = drawn.shape[0] == 0, len(begins) > 0
     for tree in range(first, last):

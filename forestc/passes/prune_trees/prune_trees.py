@@ -203,10 +203,10 @@ class SelectingLadder:
             share = 1.0 if priced else float(step.share)
             at_most = replace(self.priced, most=min(self.priced.most, share * total))
             price = float(options.price) if priced else 0.0
-            limits = Limits(len(self.forest.trees), None, (at_most,), price)
+            limits = Limits(len(self.forest.trees), None, (at_most,), price, options.times)
             choice = search(
                 self.trees.task, limits, Effort(STARTS if priced else 1, SCANS, WORK), begin=times, seed=options.seed,
-                most_times=options.times, few=priced,
+                few=priced,
             )  # fmt: skip
             if choice is None:
                 return  # The search found no selection this small.
