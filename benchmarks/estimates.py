@@ -39,11 +39,12 @@ from xgboost import XGBClassifier, XGBRegressor
 import forestc
 from forestc.backends import hdl, verilog
 from forestc.commands.synth import synth
-from forestc.costs.devices import DEFAULT_FAMILY, DEVICES, FAMILIES, XCUP, DeviceFamily
+from forestc.costs.devices import DEVICES, FAMILIES, XCUP, DeviceFamily
 from forestc.costs.estimate import FASTEST_NS, Mapped, lut_range
 from forestc.costs.fitted import LUT_FEATURES, PATH_FEATURES, SPARE, parsed
 from forestc.errors import ForestcError, ToolError
 from forestc.forest.ir import Forest
+from forestc.lowering.timing import DEFAULT_FAMILY
 from forestc.lowering.trees import LoweringOptions, lower
 from forestc.manifest.content import manifest
 from forestc.manifest.design import Design

@@ -24,12 +24,12 @@ from forestc.checks.engines import CEngine, HlsEngine, IcarusEngine, VerilatorEn
 from forestc.checks.proof import prove_netlist, prove_vhdl
 from forestc.checks.proof.equality import prove_component
 from forestc.checks.vectors import expected, random_words
-from forestc.costs.devices import DELAYS
 from forestc.forest.boundary import boundary_inputs
 from forestc.forest.builder import changed
 from forestc.forest.ir import Forest
 from forestc.forest.text import parse_forest, print_forest
 from forestc.layouts import ranks
+from forestc.lowering.timing import DELAYS
 from forestc.lowering.trees import LoweringOptions, lower, lower_with_witness
 from forestc.rows.encode import encode
 from hw_sim import Simulator

@@ -22,6 +22,7 @@ from forestc.backends.table import written
 from forestc.checks.agreement import Agreement, accuracy_record, agreement, set_aside
 from forestc.checks.bench import bench_vectors, bench_words, raw_rows, sample_vectors, selftest_answers, simulate_some
 from forestc.checks.vectors import Vectors, unfit
+from forestc.compilation.clock import latency_for
 from forestc.compilation.layouts import SMALLER, is_measured, measured_choice
 from forestc.compilation.level_search import PlannedRun, check_rows_that_score, planned_run
 from forestc.compilation.record import (
@@ -43,7 +44,6 @@ from forestc.forest.ir import Forest
 from forestc.forest.summary import html_figures
 from forestc.forest.text import print_forest
 from forestc.frontends import load
-from forestc.lowering.clock import latency_for
 from forestc.lowering.trees import LoweringOptions, lower
 from forestc.manifest.content import design_hash, manifest, sealed
 from forestc.manifest.design import (

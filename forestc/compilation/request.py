@@ -16,11 +16,12 @@ from forestc.compilation.layouts import is_measured
 from forestc.compilation.layouts import need_tools as need_tools_of_c
 from forestc.compilation.synthesis import known_device, need_tools
 from forestc.costs.boards import LIBERTY, stands_for
-from forestc.costs.devices import DEFAULT_FAMILY, family_of
+from forestc.costs.devices import family_of
 from forestc.costs.firmware import CPU_COSTS
 from forestc.costs.fitted import fitted
 from forestc.engine.capacity import Capacity
 from forestc.errors import OptionError, known_names, opt
+from forestc.lowering.timing import DEFAULT_FAMILY
 from forestc.lowering.trees import LoweringOptions
 from forestc.options.amounts import tolerance_of
 from forestc.options.compile import CompileOptions

@@ -10,26 +10,6 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class Delays:
-    """The largest LUT of a device family, and delays of its cells: each (constant, per bit)."""
-
-    inputs: int  # number of inputs of the largest LUT
-    table: tuple[float, float]  # delay of a LUT
-    less: tuple[float, float]  # delay of a comparison with a constant, outside of LUTs
-    add: tuple[float, float]  # delay of a sum
-    compare: tuple[float, float]  # delay of a comparison of two words
-
-
-# These delays place registers; they stay fixed so that users' designs do not change.
-DELAYS: Mapping[str, Delays] = {
-    "lut6": Delays(6, (0.7, 0.05), (0.8, 0.05), (1.0, 0.12), (1.0, 0.12)),
-    "ecp5": Delays(6, (0.8, 0.06), (0.9, 0.06), (1.2, 0.14), (1.2, 0.14)),
-    "ice40": Delays(4, (1.0, 0.05), (0.4, 0.2), (0.6, 0.17), (0.1, 0.3)),
-}
-DEFAULT_FAMILY = "lut6"
-
-
 class Slower(NamedTuple):
     """Factors by which a device is slower than its family's timed device (benchmarks/slower_devices.py)."""
 
@@ -84,7 +64,7 @@ class DeviceFamily:
 
     name: str
     lut_inputs: int
-    delays: str  # key of DELAYS
+    delays: str  # key of `forestc.lowering.timing.DELAYS`
     synthesis: tuple[str, ...]  # yosys commands; the last is tried if the first crashes
     luts: Luts = FOUR_INPUTS
     joined: bool = False  # True if multiplexers join LUTs to larger ones
@@ -278,5 +258,5 @@ DEVICES: Mapping[str, Device] = {
 
 
 def family_of(device: str) -> str:
-    """Returns a device's key in DELAYS; DEFAULT_FAMILY for a part that only a vendor's tool knows."""
-    return DEVICES[device].family.delays if device in DEVICES else DEFAULT_FAMILY
+    """Returns the name of a device's delays; those of LUT6 for a part that only a vendor's tool knows."""
+    return (DEVICES[device].family if device in DEVICES else LUT6).delays

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import math
 
-from forestc.costs.devices import Delays
-from forestc.lowering.timing import Ready, Timing
+from forestc.lowering.timing import Delays, Ready, Timing
 from forestc.netlist.builder import NetlistBuilder
 from forestc.netlist.ir import Const, Input, Net, Netlist, Not, reads, rename
 

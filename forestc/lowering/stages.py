@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from forestc.costs.devices import Delays
-from forestc.lowering.timing import Ready, Timing
+from forestc.lowering.timing import Delays, Ready, Timing
 from forestc.netlist.ir import Net, Netlist, Register
 
 

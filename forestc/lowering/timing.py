@@ -6,14 +6,14 @@ TCAD 13(1), 1994).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple, TypeAlias, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.costs.devices import Delays
 from forestc.netlist import ir
 from forestc.netlist.ir import Net, Netlist, reads
 from forestc.system.compiled import compiled
@@ -22,6 +22,26 @@ Ints: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
 # Identifies a bit that a LUT reads as (net, bit); for gates and multiplexers the bit is 0.
 Bit: TypeAlias = tuple[Net, int]
+
+
+@dataclass(frozen=True)
+class Delays:
+    """The largest LUT of a device family, and delays of its cells: each (constant, per bit)."""
+
+    inputs: int  # number of inputs of the largest LUT
+    table: tuple[float, float]  # delay of a LUT
+    less: tuple[float, float]  # delay of a comparison with a constant, outside of LUTs
+    add: tuple[float, float]  # delay of a sum
+    compare: tuple[float, float]  # delay of a comparison of two words
+
+
+# These delays place registers; they stay fixed so that users' designs do not change.
+DELAYS: Mapping[str, Delays] = {
+    "lut6": Delays(6, (0.7, 0.05), (0.8, 0.05), (1.0, 0.12), (1.0, 0.12)),
+    "ecp5": Delays(6, (0.8, 0.06), (0.9, 0.06), (1.2, 0.14), (1.2, 0.14)),
+    "ice40": Delays(4, (1.0, 0.05), (0.4, 0.2), (0.6, 0.17), (0.1, 0.3)),
+}
+DEFAULT_FAMILY = "lut6"
 
 
 class Ready(NamedTuple):

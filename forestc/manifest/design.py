@@ -17,13 +17,13 @@ from forestc.backends.c import check
 from forestc.backends.engine import engine_of
 from forestc.backends.ports import Field, packed_bytes, unpacked, width_of
 from forestc.backends.table import FROM_THE_FOREST, TARGETS, implied_roles
-from forestc.costs.devices import DEFAULT_FAMILY
 from forestc.engine.capacity import Capacity
 from forestc.errors import ForestcError, ModelError, OptionError, RowsError, opt
 from forestc.forest.ir import Forest
 from forestc.forest.summary import counted
 from forestc.forest.text import parse_forest
 from forestc.lowering.draft import Witness
+from forestc.lowering.timing import DEFAULT_FAMILY
 from forestc.lowering.trees import LoweringOptions, lower_with_witness
 from forestc.manifest.checked import CHECK, read_check
 from forestc.manifest.content import design_hash, digest, field_digest, manifest, reading_schema

@@ -19,9 +19,9 @@ from forestc.algorithms.splits.reached_leaves import leaves_on
 from forestc.algorithms.thresholds.dyadic_points import narrow_points
 from forestc.algorithms.thresholds.node_bounds import BoundsUpdate
 from forestc.costs.bit_network import BitNetwork
-from forestc.costs.devices import DELAYS, ECP5
+from forestc.costs.devices import ECP5
 from forestc.forest.builder import changed
-from forestc.lowering.timing import Timing
+from forestc.lowering.timing import DELAYS, Timing
 from forestc.lowering.trees import LoweringOptions, lower
 from forestc.passes.observation import flat_trees
 from forestc.rows.encode import encode

@@ -9,10 +9,11 @@ import re
 import pytest
 
 from forestc.costs import fitted as module
-from forestc.costs.devices import DELAYS, DEVICES, FAMILIES, PORTS, Device, DeviceFamily, family_of
+from forestc.costs.devices import DEVICES, FAMILIES, PORTS, Device, DeviceFamily, family_of
 from forestc.costs.estimate import estimate, estimated, estimates
 from forestc.costs.fitted import FILE, LUT_FEATURES, PATH_FEATURES, fitted, parsed
 from forestc.errors import ForestcError, OptionError
+from forestc.lowering.timing import DELAYS
 from forestc.netlist.builder import NetlistBuilder
 from forestc.netlist.ir import WordType
 from forestc.netlist.ports import Port

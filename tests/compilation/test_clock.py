@@ -5,11 +5,12 @@ from dataclasses import replace
 import pytest
 from random_forests import random_forest
 
-from forestc.costs.devices import DELAYS, family_of
+from forestc.compilation.clock import MOST_STAGES, latency_for
+from forestc.costs.devices import family_of
 from forestc.costs.estimate import estimate
 from forestc.errors import OptionError
-from forestc.lowering.clock import MOST_STAGES, latency_for
 from forestc.lowering.schedule import pipelined
+from forestc.lowering.timing import DELAYS
 from forestc.lowering.trees import LoweringOptions, unregistered
 
 
