@@ -198,6 +198,21 @@ def graph5(nodes: list[Any], outputs: list[Any], constants: dict[str, Any], targ
 LINK_ULPS = 8
 
 KINDS: dict[str, Callable[[], Trained]] = {
+    "onnx-one-hot-numbers": skl(
+        make_pipeline(
+            ColumnTransformer([("h", OneHotEncoder(handle_unknown="ignore"), [2, 0])], remainder="passthrough"),
+            RandomForestClassifier(**SMALL),
+        ),
+        categories(),
+    ),
+    "onnx-one-hot-rounded": skl(
+        make_pipeline(
+            ColumnTransformer([("h", OneHotEncoder(handle_unknown="ignore", drop="first"), [0, 2])]),
+            StandardScaler(with_mean=False),
+            RandomForestClassifier(**SMALL),
+        ),
+        categories(),
+    ),
     "onnx-skl-tree-binary": skl(DecisionTreeClassifier(random_state=0), BINARY),
     "onnx-skl-tree-multi": skl(DecisionTreeClassifier(random_state=0), MULTI, options={"zipmap": False}),
     "onnx-skl-tree-odd-labels": skl(DecisionTreeClassifier(max_depth=3), ODD, options={"zipmap": "columns"}),

@@ -47,7 +47,6 @@ from forestc.frontends.onnx.reader import read_bytes
         ([node("Concat", ["rows", "rows"], ["X"], axis=0)], [], "works across the rows"),
         ([node("Gather", ["rows", "i"], ["X"], axis=1)], [], "takes columns [0, 9] of 3"),
         ([node("Imputer", ["rows"], ["X"], imputed_value_floats=[np.nan])], [], "NaN among them"),
-        ([node("Cast", ["rows"], ["X"], to=INT64)], [], "operator 'Cast' is not folded into its columns exactly"),
         ([node("Identity", ["rows"], ["X"])] * 2, [], "writes 'X', which already exists"),
         ([node("Identity", ["nothing"], ["X"])], [], "reads 'nothing', which no node before it writes"),
         ([], [node("Exp", ["sums"], ["t"]), node("Mul", ["t", "c"], ["scores"])], "'Mul' is not folded into the tr"),

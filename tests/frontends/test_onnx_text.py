@@ -152,6 +152,17 @@ def test_scaled_numbers_beside_text_and_a_regression_agree_with_onnxruntime():
     agrees(converted(ENCODERS["one-hot"](), frame(0, unknown=[]), booster, passed), frame(1))
 
 
+def test_an_input_of_integers_that_are_encoded():
+    from skl2onnx import to_onnx
+    from skl2onnx.common.data_types import Int64TensorType
+
+    X = np.random.default_rng(0).integers(-3, 5, (400, 2))
+    fitted = make_pipeline(OneHotEncoder(handle_unknown="ignore"), RandomForestClassifier(5, random_state=0))
+    made = to_onnx(fitted.fit(X, (X[:, 0] == -2) ^ (X[:, 1] > 2)), initial_types=[("rows", Int64TensorType([None, 2]))])
+    rows = np.stack(np.meshgrid(np.arange(-9, 12), np.arange(-9, 12)), axis=-1).reshape(-1, 2)
+    assert np.array_equal(evaluate(load(made), rows).decision, session(made).run(None, {"rows": rows})[0])
+
+
 def test_unknown_texts_that_onnxruntime_refuses_are_all_zeros():
     source = converted(OneHotEncoder(), frame(0, unknown=[]))
     agrees(source, frame(1, unknown=[]))
@@ -416,7 +427,11 @@ def one(operator, **more):
             lambda: by_hand(node("Split", ["rows", "s"], ["a", "X"], axis=1), constants={"s": np.array([1, 1])}),
             "splits 3 columns into 2 parts of [1, 1]",
         ),
-        (lambda: by_hand(hot("rows", "X", cats_int64s=[1]), inputs=(("rows", INT64, 3),)), "a OneHotEncoder of num"),
+        (lambda: by_hand(hot("rows", "X", cats_int64s=[1]), inputs=(("rows", FLOAT, 3),)), "its input is float32"),
+        (
+            lambda: by_hand(node("Cast", ["rows"], ["X"], to=INT64), inputs=(("rows", FLOAT, 3),)),
+            "floats that are cast to integers",
+        ),
         (
             lambda: by_hand(hot("rows", "a", cats_strings=[*map(str, range(70_000))]), flat("a", 210_000), features=8),
             "the graph knows 70000 texts of column 0; ",

@@ -53,7 +53,14 @@ class Replace:
     bits: int
 
 
-Step: TypeAlias = Monotone | Replace
+@dataclass(frozen=True)
+class Hot:
+    """An encoder's step: 1 for an integer, 0 for any other and for a missing value."""
+
+    value: int
+
+
+Step: TypeAlias = Monotone | Replace | Hot
 
 
 @dataclass(frozen=True)
@@ -156,7 +163,11 @@ def folded(conditions: CutArrays, reads: Ints, columns: Mapping[int, RawColumn])
 def _kind(column: RawColumn) -> tuple[Any, ...]:
     """Returns a key for the functions of a column's steps. Columns with equal keys are translated together."""
     return tuple(
-        (step.function, step.rising) if isinstance(step, Monotone) else (np.isnan(step.value), step.bits)
+        (step.function, step.rising)
+        if isinstance(step, Monotone)
+        else (np.isnan(step.value), step.bits)
+        if isinstance(step, Replace)
+        else ()
         for step in column.steps
     )
 
@@ -169,6 +180,10 @@ def _through(conditions: CutArrays, steps: Sequence[tuple[Step, ...]], column_of
         last = [column[end - 1] for column in steps]
         if isinstance(last[0], Replace):
             conditions = _before_replacing(conditions, [step for step in last if isinstance(step, Replace)], column_of)
+            end -= 1
+            continue
+        if isinstance(last[0], Hot):
+            conditions = _before_encoding(conditions, [step for step in last if isinstance(step, Hot)], column_of)
             end -= 1
             continue
         run = end
@@ -230,6 +245,14 @@ def _before_replacing(conditions: CutArrays, steps: Sequence[Replace], column_of
     cuts = np.insert(conditions.cuts, positions, np.stack([values[changed], above], axis=1).ravel())
     first = np.concatenate([[0], np.cumsum(counts)])
     return _sorted(CutArrays(cuts, first, conditions.even, conditions.missing))
+
+
+def _before_encoding(conditions: CutArrays, steps: Sequence[Hot], column_of: Ints) -> CutArrays:
+    zeros = conditions.holds_at(np.zeros(len(conditions)))
+    changed = np.flatnonzero(conditions.holds_at(np.ones(len(conditions))) != zeros)
+    values = np.array([float(step.value) for step in steps])[column_of[changed]]
+    first = np.concatenate([[0], np.cumsum(2 * np.bincount(changed, minlength=len(conditions)))])
+    return CutArrays(np.stack([values, values + 1], axis=1).ravel(), first, zeros, zeros)
 
 
 def _sorted(conditions: CutArrays) -> CutArrays:

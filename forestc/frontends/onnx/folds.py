@@ -49,6 +49,8 @@ def fold(node: Node) -> list[Value]:
         raise node.fail(
             f"operator {node.operator!r} on text is not read", f"known: {', '.join(sorted(TEXT_OPERATORS))}"
         )
+    if any(table.truncated for table in tables) and node.operator != "OneHotEncoder":
+        raise node.fail("reads floats that are cast to integers")
     outputs = None if constant else operators[node.operator](node, subject)
     if outputs is None:
         kind = {Tensor: "its columns", TreeScores: "the trees' scores", Predicted: "the class"}.get(
@@ -94,6 +96,8 @@ def _cast(node: Node, subject: Value | None) -> Value | None:
             return cast_text(subject, dtype)
         case Tensor() if dtype == np.float32 and (subject.dtype == np.float64 or subject.dtype.kind in "iu"):
             return subject.then(lambda _: NARROW, dtype)
+        case Tensor() if dtype == np.int64 and subject.dtype in FLOATS and not subject.text:
+            return replace(subject.then(lambda _: Monotone(np.trunc, bits_of(subject.dtype)), dtype), truncated=True)
         case Tensor() if dtype == np.float64 and subject.dtype.kind in "iu":
             return subject.then(lambda _: None, dtype)
         case Tensor() if dtype == np.float64 and subject.dtype == np.float32:

@@ -123,6 +123,8 @@ def _needed(nodes: Sequence[NodeProto], outputs: list[str]) -> list[NodeProto]:
 
 def _trees(node: Node) -> tuple[tuple[TreeOperator, Tensor], list[Value]]:
     table = node.input(0)
+    if isinstance(table, Tensor) and table.truncated:
+        raise node.fail("reads floats that are cast to integers")
     if not isinstance(table, Tensor):
         raise node.fail("its input does not depend on the model's inputs only")
     if table.dims != 2:

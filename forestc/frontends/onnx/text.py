@@ -17,7 +17,7 @@ from forestc.errors import ModelError
 from forestc.forest.conditions import Member
 from forestc.forest.ir import Feature
 from forestc.forest.numbers import FLOAT64, MAX_CATEGORIES, Category
-from forestc.frontends.onnx.columns import Bools, CutArrays, Ints, Replace, Step
+from forestc.frontends.onnx.columns import Bools, CutArrays, Hot, Ints, Replace, Step
 
 Image: TypeAlias = str | float
 # Lists how onnxruntime writes missing values (NaN, None, pandas' NA) in a tensor of texts.
@@ -62,6 +62,8 @@ class TextColumn:
         def replaced(values: NDArray[np.float64], how: Replace) -> NDArray[np.float64]:
             return np.where(np.isnan(values) if np.isnan(how.value) else values == how.value, how.by, values)
 
+        if isinstance(step, Hot):
+            return self.changed(lambda values: values == step.value)
         if isinstance(step, Replace):
             return self.changed(lambda values: replaced(values, step))
         dtype = np.float32 if step.bits == 32 else np.float64

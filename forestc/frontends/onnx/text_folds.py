@@ -13,6 +13,7 @@ import numpy as np
 from forestc.forest.ir import Label
 from forestc.forest.verify import MAX_COLUMNS
 from forestc.frontends.onnx.attributes import Attributes
+from forestc.frontends.onnx.columns import Hot, RawColumn
 from forestc.frontends.onnx.text import Image, TextColumn, together
 from forestc.frontends.onnx.values import Array, Node, Predicted, Tensor, Value
 
@@ -31,13 +32,11 @@ _DEFAULTS: dict[Any, tuple[str, Image]] = {
 
 
 def one_hot(node: Node, subject: Value | None) -> Value | None:
-    """Folds a OneHotEncoder of text, or of integers encoded from text. Unknown texts become zeros, also where
-    onnxruntime refuses them."""
+    """Folds a OneHotEncoder of text or of integers. Unknown categories become zeros, also where onnxruntime refuses
+    them."""
     attributes = node.attributes("cats_strings", "cats_int64s", "zeros")
     if not isinstance(subject, Tensor) or subject.dims > 2:
         return None
-    if not subject.text:
-        raise node.fail("a OneHotEncoder of numbers is not read", "train on the numbers themselves")
     texts, integers = attributes.texts("cats_strings"), attributes.ints("cats_int64s").tolist()
     of_text = subject.dtype == object
     if not (of_text or subject.dtype == np.int64):
@@ -52,11 +51,17 @@ def one_hot(node: Node, subject: Value | None) -> Value | None:
         raise node.fail(f"makes more than {MAX_COLUMNS} columns")
     names = tuple(texts)
 
-    def column(index: int) -> TextColumn:
-        return subject.texts(index // count).looked_up({cats[index % count]: 1.0}, 0.0, names)
+    def column(index: int) -> RawColumn | TextColumn:
+        category, encoded = cats[index % count], subject.column(index // count)
+        if subject.text and isinstance(encoded, TextColumn):
+            return encoded.looked_up({category: 1.0}, 0.0, names)
+        return encoded.then(Hot(category))
 
+    if not of_text and max(map(abs, integers)) > MAX_WHOLE:
+        raise node.fail("names integers beyond 2^53, which rows can't hold")
     width = None if subject.width is None else subject.width * count
-    return subject.with_columns(column, np.float32, width).shaped(subject.dims + 1, count)
+    encoded = subject.with_columns(column, np.float32, width).shaped(subject.dims + 1, count)
+    return replace(encoded, truncated=False)
 
 
 def _twice(items: list[Any]) -> Any:

@@ -38,7 +38,8 @@ class Tensor:
     depth: int = 0  # length of the longest chain of nodes before the tensor
     text: bool = False  # True if all columns come from text
     dims: int = 2  # 2 is a table, 1 a column, 3 encoded text
-    inner: int = 0  # last dimension of encoded text
+    inner: int = 0  # last dimension of encoded text or numbers
+    truncated: bool = False  # True for floats cast to integers: none stands for NaN, so that only an encoder reads them
 
     def then(
         self, step: Callable[[int], Step | None], dtype: DTypeLike | None = None, width: int | None = None
