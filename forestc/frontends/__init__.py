@@ -94,7 +94,7 @@ def read_estimator(model: object, *, trust_pickle: bool = False) -> Any:
     model = getattr(model, "best_estimator_", model)
     if not (hasattr(model, "fit") and hasattr(model, "get_params")):
         return None
-    frozen = any(type(part).__name__ == "FrozenEstimator" for part in model.get_params().values())
+    frozen = any(type(part).__name__ == "FrozenEstimator" for part in (model, *model.get_params().values()))
     return None if frozen else model
 
 

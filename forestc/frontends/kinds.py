@@ -20,6 +20,7 @@ from forestc.frontends.shared.content import Content
 from forestc.frontends.shared.iterations import Iterations, refuse_cut
 from forestc.frontends.sklearn import reader as sklearn
 from forestc.frontends.sklearn.meta import read_search
+from forestc.frontends.subclasses import read_subclass
 from forestc.frontends.xgboost import reader as xgboost
 
 SAVE_XGBOOST = "save it with Booster.save_model('model.json')"
@@ -376,7 +377,8 @@ def opened(content: Content, kind: Kind, *, trust_pickle: bool = False) -> Any:
 def library_of(model: object) -> tuple[Kind, type] | None:
     """Returns the kind of a fitted model, with the class of its library that it is of; None for other objects."""
     for base in type(model).__mro__:
-        if kind := LIVE.get(base.__module__.partition(".")[0]):
+        kind = LIVE.get(base.__module__.partition(".")[0])
+        if kind and (base is type(model) or hasattr(base, "predict")):  # Mixins have no `predict`.
             return kind, base
     return None
 
@@ -398,16 +400,13 @@ def load_object(model: object, iterations: Iterations = None) -> Forest:
             do=f"known: models of {', '.join(LIVE)}, and paths of model files",
         )
     kind, base = found
-    if base is not type(model):
-        raise ModelError(
-            f"{type(model).__name__} is a subclass of {base.__name__}",
-            where=HERE,
-            do=f"pass the {base.__name__} itself: a subclass may predict differently",
-        )
     if not kind.cut:
         refuse_cut(iterations)
-    assert kind.live is not None
-    return kind.live(model, iterations)
+    live = kind.live
+    assert live is not None
+    if base is not type(model):
+        return read_subclass(model, base, lambda parent: live(parent, iterations))
+    return live(model, iterations)
 
 
 def refuse_folder(path: Path) -> ModelError:

@@ -13,10 +13,11 @@ from sklearn import ensemble
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401  scikit-learn asks for it
 from sklearn.feature_selection import SelectKBest
+from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import fbeta_score, make_scorer
 from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV, HalvingGridSearchCV, RandomizedSearchCV
 from sklearn.model_selection import TunedThresholdClassifierCV as Tuned
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
@@ -51,7 +52,37 @@ SELECTED = GridSearchCV(make_pipeline(SelectKBest(), _forest()), {"selectkbest__
 SCALED = make_pipeline(StandardScaler(), _forest())
 TREE_VOTE = [("a", _search(_forest())), ("b", DecisionTreeClassifier(max_depth=3))]
 SOFT_VOTE = [("a", _calibrated(_forest(max_depth=4), ensemble=False)), ("b", BASES["boosting"]())]
+
+
+class Child(ensemble.RandomForestClassifier):
+    """Stands for a forest of another library that trains otherwise and predicts as scikit-learn's."""
+
+
+def frozen(base: str, outer: Callable[[Any], Any], data: Any = BINARY) -> Callable[[], Trained]:
+    """Returns a function that trains a base on half of the rows, and on the other half what wraps it."""
+    X, y = data
+
+    def train() -> Trained:
+        fitted = FrozenEstimator(BASES[base]().fit(X[::2], y[::2]))
+        return wide(outer(fitted), (X[1::2], y[1::2]), SHARES)()
+
+    return train
+
+
 KINDS: dict[str, Callable[[], Trained]] = {
+    "subclass": wide(Child(6, random_state=0), BINARY),
+    "subclass-regression": wide(type("Sum", (ensemble.GradientBoostingRegressor,), {})(n_estimators=5), REGRESSION),
+    "subclass-pipeline": wide(type("Sampled", (Pipeline,), {})([("s", StandardScaler()), ("f", _forest())]), BINARY),
+    "frozen": frozen("forest", lambda model: model),
+    "frozen-calibrated": frozen("pipeline", CalibratedClassifierCV),
+    "frozen-calibrated-classes": frozen("forest", partial(CalibratedClassifierCV, method="isotonic"), MULTI),
+    "frozen-threshold": frozen("hist", partial(FixedThresholdClassifier, threshold=0.4)),
+    "frozen-threshold-tuned": frozen("boosting", partial(Tuned, cv="prefit", refit=False)),
+    "frozen-in-vote": frozen("forest", lambda model: ensemble.VotingClassifier([("a", model), ("b", _forest())])),
+    "frozen-steps": wide(
+        make_pipeline(FrozenEstimator(StandardScaler().fit(BINARY[0])), FrozenEstimator(_forest().fit(*BINARY))),
+        BINARY,
+    ),
     "search-grid": wide(_search(_forest()), MULTI),
     "search-random": wide(
         RandomizedSearchCV(_forest(), DEPTHS, n_iter=2, cv=2, scoring="f1_macro", random_state=0), SMALL

@@ -18,7 +18,7 @@ from sklearn.ensemble import (
     VotingClassifier,
 )  # fmt: skip
 from sklearn.feature_selection import SelectKBest, VarianceThreshold
-from sklearn.impute import SimpleImputer
+from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import MinMaxScaler, PowerTransformer, QuantileTransformer, RobustScaler, StandardScaler
 
@@ -36,6 +36,10 @@ def _steps(*steps: Any, data: Any = BINARY, last: Any = None, **more: Any) -> Ca
 
 def _codes() -> Any:
     return preprocessing.OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1, encoded_missing_value=-2)
+
+
+def _rare(**options: Any) -> Any:
+    return preprocessing.OneHotEncoder(**{"handle_unknown": "infrequent_if_exist", **options})
 
 
 def _columns(*steps: Any, rest: Any = "passthrough", data: Any = None) -> Callable[[], Trained]:
@@ -81,6 +85,17 @@ KINDS: dict[str, Callable[[], Trained]] = {
     ),
     "pipeline-ordinal": _columns((_codes(), [2, 3, 4])),
     "pipeline-one-hot": _columns((HOT, [2, 3, 4]), (StandardScaler(), [0, 1]), rest="drop"),
+    "pipeline-one-hot-rare": _columns((_rare(min_frequency=45), [2, 3, 4])),
+    "pipeline-one-hot-most": _columns((_rare(max_categories=5, handle_unknown="ignore", drop="first"), [2, 3, 4])),
+    "pipeline-one-hot-rare-first": _columns((_rare(max_categories=4, drop="first"), [2, 3, 4])),
+    "pipeline-ordinal-rare": _columns((_codes().set_params(min_frequency=0.08), [2, 3, 4])),
+    "pipeline-ordinal-most": _columns((_codes().set_params(max_categories=3), [2, 3, 4])),
+    "pipeline-indicators": _steps(
+        FeatureUnion([("a", SimpleImputer()), ("b", MissingIndicator(features="all"))]), StandardScaler(), data=HOLES
+    ),
+    "pipeline-zero-indicator": _steps(
+        FeatureUnion([("a", MinMaxScaler()), ("b", MissingIndicator(missing_values=0, sparse=True))]), data=MULTI
+    ),
     "pipeline-ordinal-scaled": _columns(
         (make_pipeline(_codes(), StandardScaler()), [2, 3, 4]), rest=SimpleImputer(strategy="median")
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -132,6 +133,31 @@ KINDS |= {
     "sklearn-bagging-columns": kind(
         BaggingClassifier(max_features=0.4, max_samples=0.02, random_state=0), MULTI, leaves=False
     ),
+    "sklearn-bagging-boosting": kind(
+        BaggingClassifier(GradientBoostingClassifier(n_estimators=3), 4, max_features=0.5, random_state=0),
+        MULTI,
+        leaves=False,
+        scores=None,
+        values="predict_proba",
+        value_ulps=4,
+        dtype=np.float64,
+    ),
+    "sklearn-bagging-boosting-regression": kind(
+        BaggingRegressor(
+            HistGradientBoostingRegressor(max_iter=4), 5, max_features=0.6, bootstrap_features=True, random_state=0
+        ),
+        with_missing(REGRESSION),
+        leaves=False,
+        scores=None,
+        dtype=np.float64,
+    ),
+    "sklearn-bagging-forest": kind(
+        BaggingClassifier(RandomForestClassifier(3, max_depth=4), 9, random_state=0),
+        BINARY,
+        leaves=False,
+        scores=None,
+        values="predict_proba",
+    ),
     "sklearn-adaboost-regression": kind(AdaBoostRegressor(n_estimators=15, random_state=0), REGRESSION, leaves=False),
     "sklearn-boosting-exponential": kind(
         GradientBoostingClassifier(loss="exponential", n_estimators=10, random_state=0), BINARY
@@ -253,6 +279,26 @@ KINDS |= {
     "sklearn-one-vs-rest-labels-hist": kind(
         OneVsRestClassifier(HistGradientBoostingClassifier(max_iter=5)), LABELS, **MEMBERS
     ),
+}
+
+
+def _full(members: Any, labels: Any) -> Callable[[], Trained]:
+    """Returns a function that trains one-vs-rest with labels that all rows have, or none; scikit-learn warns of it."""
+
+    def train() -> Trained:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return kind(OneVsRestClassifier(members), (SMALL[0], labels), **MEMBERS)()
+
+    return train
+
+
+FULL = np.column_stack([SMALL[1] >= 0, SMALL[1] > 0, SMALL[1] > 1, SMALL[1] < 0]).astype(int)
+BOOSTING = GradientBoostingClassifier(n_estimators=5)
+KINDS |= {
+    "sklearn-one-vs-rest-full-label": _full(ExtraTreesClassifier(5, random_state=0), FULL),
+    "sklearn-one-vs-rest-full-label-boosting": _full(BOOSTING, FULL[:, 1:]),
+    "sklearn-one-vs-rest-full-label-first": _full(BOOSTING, FULL),
 }
 
 SMALL_TREE = DecisionTreeClassifier(max_depth=2)

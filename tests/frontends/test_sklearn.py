@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import skops.io
 from models import BINARY, REGRESSION
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.decomposition import PCA
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import (
@@ -15,11 +16,14 @@ from sklearn.ensemble import (
     StackingClassifier,
     VotingClassifier,
 )
+from sklearn.ensemble._forest import ForestRegressor
 from sklearn.linear_model import LogisticRegression
+from sklearn.multiclass import OneVsOneClassifier
+from sklearn.multioutput import ClassifierChain
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, KBinsDiscretizer, Normalizer, OrdinalEncoder, StandardScaler
-from sklearn.tree import DecisionTreeClassifier
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from forestc import load
 from forestc.errors import ModelError
@@ -52,7 +56,14 @@ class _Surprise:
 
 
 class MyForest(RandomForestClassifier):
-    pass
+    def predict(self, X):
+        return super().predict(X)[::-1]
+
+
+class MyRegression(ForestRegressor):
+    def __init__(self, n_estimators=2, criterion="squared_error"):
+        super().__init__(DecisionTreeRegressor(), n_estimators)
+        self.criterion = criterion
 
 
 @pytest.mark.parametrize(
@@ -65,7 +76,15 @@ class MyForest(RandomForestClassifier):
             lambda X, y: AdaBoostClassifier(RandomForestClassifier(2), n_estimators=2).fit(X, y),
             "estimator 0 is a RandomForestClassifier",
         ),
-        (lambda X, y: BaggingClassifier(GaussianNB(), 2).fit(X, y), "is a GaussianNB"),
+        (lambda X, y: BaggingClassifier(GaussianNB(), 2).fit(X, y), "member 0.*: GaussianNB is not read"),
+        (lambda X, y: OneVsOneClassifier(TREE).fit(X, y), "OneVsOneClassifier is not read: .*train"),
+        (lambda X, y: ClassifierChain(TREE).fit(X, np.stack([y, 1 - y], 1)), "ClassifierChain is not read: .*Multi"),
+        (
+            lambda X, y: TransformedTargetRegressor(DecisionTreeRegressor(), func=np.log1p, inverse_func=np.expm1).fit(
+                X, y
+            ),
+            "TransformedTargetRegressor is not read: .*regressor_",
+        ),
         (
             lambda X, y: VotingClassifier([("a", TREE), ("b", GaussianNB())]).fit(X, y),
             "VotingClassifier, member 1.*: GaussianNB is not read",
@@ -74,7 +93,8 @@ class MyForest(RandomForestClassifier):
         (lambda X, y: make_pipeline(Normalizer(), TREE).fit(X, y), "Normalizer can't be folded"),
         (lambda X, y: make_pipeline(FunctionTransformer(np.log1p), TREE).fit(X, y), "Transformer with a function"),
         (lambda X, y: make_pipeline(KBinsDiscretizer(3, encode="onehot"), TREE).fit(X, y), "with encode='onehot'"),
-        (lambda X, y: MyForest(2).fit(X, y), "MyForest is a subclass of"),
+        (lambda X, y: MyForest(2).fit(X, y), "MyForest: predicts otherwise than its parent RandomForestClassifier"),
+        (lambda X, y: MyRegression().fit(X, y), "MyRegression is not read"),
         (
             lambda X, y: GradientBoostingClassifier(n_estimators=2, init=RandomForestClassifier(2)).fit(X, y),
             "initial estimator RandomForestClassifier is not a sum of trees",

@@ -166,7 +166,8 @@ def _with_one_vocabulary(images: list[StepColumn], where: str) -> list[StepColum
     for image in images:
         if (texts := image.texts) is not None:
             other = float(image.function(np.zeros(1))[0])
-            image = replace(image, texts={name: texts.get(name, other) for name in vocabularies[image.source]})
+            known = vocabularies[image.source]  # empty if the column holds numbers, whose missing values are indicated
+            image = replace(image, texts={name: texts.get(name, other) for name in known} if known else None)
         result.append(image)
     return result
 

@@ -7,16 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from forestc.errors import ModelError
-from forestc.forest.builder import changed, changed_tree
-from forestc.forest.ir import Combine, Decision, Forest, Label
+from forestc.forest.builder import changed, changed_tree, make_tree
+from forestc.forest.ir import LEAF, Combine, Decision, Forest, Label
 from forestc.frontends.shared.exact import labels_of
 from forestc.frontends.shared.merge import side_by_side
-from forestc.frontends.sklearn.trees import Read, provenance_of, sklearn_version
+from forestc.frontends.sklearn.trees import (
+    TREES,
+    Read,
+    finished,
+    provenance_of,
+    read_bagged_trees,
+    sklearn_version,
+    width_of,
+)
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -61,10 +69,18 @@ def read_member(model: object, where: str, read: Read) -> Forest:
         raise ModelError(error.what, where=f"{where}, {error.where}", do=error.do) from None
 
 
+def thawed(estimator: Any) -> Any:
+    """Returns the estimator in a FrozenEstimator, which predicts as it does; any other as it is."""
+    while type(estimator).__name__ == "FrozenEstimator":
+        estimator = estimator.estimator
+    return estimator
+
+
 def final_estimator(estimator: BaseEstimator) -> BaseEstimator:
     """Returns the estimator at the end of pipelines and searches."""
+    estimator = thawed(estimator)
     while (best := getattr(estimator, "best_estimator_", None)) is not None or type(estimator).__name__ == "Pipeline":
-        estimator = estimator.steps[-1][1] if best is None else best
+        estimator = thawed(estimator.steps[-1][1] if best is None else best)
     return estimator
 
 
@@ -125,6 +141,43 @@ def read_multi_output(model: BaseEstimator, where: str, read: Read) -> Forest:
     return as_outer(side_by_side(members, where, Combine("each")), model)
 
 
+def read_bagging(model: BaseEstimator, where: str, read: Read) -> Forest:
+    """Reads a BaggingClassifier or BaggingRegressor: the mean of its members. Each may read some of the columns."""
+    estimators = [_without_samplers(estimator) for estimator in model.estimators_]
+    if all(type(estimator).__name__ in TREES for estimator in estimators):
+        return read_bagged_trees(model, estimators, where)
+    members = []
+    for forest, chosen in zip(_members(estimators, where, read), model.estimators_features_, strict=True):
+        features = tuple(replace(feature, column=int(chosen[feature.column])) for feature in forest.features)
+        members.append(replace(forest, features=features, columns=width_of(model)))
+    if not hasattr(model, "classes_"):
+        return as_outer(side_by_side(members, where, Combine("average")), model)
+    classes = labels_of(model.classes_)
+    _refuse_order(members, where)
+    for index, estimator in enumerate(estimators):
+        here = f"{where}, member {index}"
+        refuse_normalized(estimator, here)
+        if not hasattr(estimator, "predict_proba") or len(estimator.classes_) < len(classes):
+            what = f"gives probabilities of {len(members[index].classes)} of {len(classes)} classes"
+            what = what if hasattr(estimator, "predict_proba") else "gives no probabilities"
+            raise ModelError(what, where=here, do="bag trees, or vote with a VotingClassifier")
+    return as_outer(side_by_side(members, where, Combine("average"), Decision("argmax"), classes), model)
+
+
+def _without_samplers(estimator: BaseEstimator) -> BaseEstimator:
+    """Returns what a pipeline of imbalanced-learn's samplers predicts with; other estimators as they are."""
+    steps: list[Any] = getattr(estimator, "steps", [(None, estimator)])
+    return steps[-1][1] if all(hasattr(step, "fit_resample") for _, step in steps[:-1]) else estimator
+
+
+def read_constant(model: BaseEstimator, where: str) -> Forest:
+    """Reads what one-vs-rest holds for a label that all rows have, or none has: the score is 1 or 0."""
+    leaf = make_tree(
+        where=where, feature=[LEAF], threshold=[0.0], left=[LEAF], right=[LEAF], values=[model.y_], outputs=(0,)
+    )
+    return finished(model, where, [leaf], n_outputs=1)
+
+
 def read_one_vs_rest(model: BaseEstimator, where: str, read: Read) -> Forest:
     forests = _members(model.estimators_, where, read)
     _refuse_order(forests, where)
@@ -133,15 +186,18 @@ def read_one_vs_rest(model: BaseEstimator, where: str, read: Read) -> Forest:
         for index, (forest, estimator) in enumerate(zip(forests, model.estimators_, strict=True))
     ]
     if model.label_binarizer_.y_type_ != "multiclass":
-        above = np.nextafter(0.0 if hasattr(model.estimators_[0], "decision_function") else 0.5, 1.0)
+        from sklearn.base import is_classifier
+
+        first = model.estimators_[0]  # The library takes its threshold for all labels.
+        above = np.nextafter(0.0 if hasattr(first, "decision_function") and is_classifier(first) else 0.5, 1.0)
         classes: tuple[Label, ...] = (0, 1) if model.multilabel_ else labels_of(model.classes_)
         members = [changed(m, decision=_above(m.link.kind, above, where), classes=classes) for m in members]
         return as_outer(side_by_side(members, where, Combine("each")), model)
-    first = members[0]
-    if any((m.aggregate, m.link) != (first.aggregate, first.link) for m in members):
+    same = members[0]
+    if any((m.aggregate, m.link) != (same.aggregate, same.link) for m in members):
         raise ModelError("the members add up in different ways", where=where, do="train them with the same options")
     decision = Decision("argmax", 0, "values", _ties())
-    return as_outer(side_by_side(members, where, None, decision, labels_of(model.classes_), link=first.link), model)
+    return as_outer(side_by_side(members, where, None, decision, labels_of(model.classes_), link=same.link), model)
 
 
 def _ties() -> Literal["first", "last"]:

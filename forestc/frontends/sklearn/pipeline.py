@@ -17,7 +17,7 @@ from forestc.errors import DAMAGED, ModelError
 from forestc.forest.ir import Forest
 from forestc.frontends.lightgbm.reader import ZERO
 from forestc.frontends.shared.fold import StepColumn, constant, fold, identity
-from forestc.frontends.sklearn.meta import chosen_note
+from forestc.frontends.sklearn.meta import chosen_note, thawed
 from forestc.frontends.sklearn.trees import Read, width_of
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ def read_pipeline(model: BaseEstimator, where: str, read: Read) -> Forest:
     steps: list[tuple[str, BaseEstimator]] = []
     last, notes = model, []
     while True:
+        last = thawed(last)
         if type(last).__name__ == "Pipeline":
             steps, last = [*steps, *last.steps[:-1]], last.steps[-1][1]
         elif getattr(last, "best_estimator_", None) is not None:
@@ -67,7 +68,7 @@ def _received(last: BaseEstimator, columns: list[StepColumn], where: str) -> lis
     plain = all(column.dtype == np.float64 and not column.sparse for column in columns)
     sparse = any(column.sparse for column in columns)
     library = _library(last)
-    members = [getattr(member, "best_estimator_", member) for member in getattr(last, "estimators_", [])]
+    members = [thawed(getattr(member, "best_estimator_", member)) for member in getattr(last, "estimators_", [])]
     dense = "use sparse_output=False and sparse_threshold=0"
     if not plain and any(type(member).__name__ == "Pipeline" for member in members):
         raise ModelError("pipelines within a model, on columns that are sparse or not float64", where=where, do=dense)
@@ -98,13 +99,16 @@ def _library(model: object) -> str:
 
 
 def _stepped(step: object, columns: list[StepColumn], where: str) -> list[StepColumn]:
+    step = thawed(step)
     kind = type(step).__name__
+    if hasattr(step, "fit_resample"):  # imbalanced-learn's samplers change the rows of training only.
+        return columns
     if (isinstance(step, str) and step == "passthrough") or step is None:
         return columns
     width = getattr(step, "n_features_in_", len(columns))
     if width != len(columns):
         raise ModelError(f"takes {width} columns, but gets {len(columns)}", where=where, do=DAMAGED)
-    if not type(step).__module__.startswith("sklearn."):
+    if not type(step).__module__.startswith(("sklearn.", "imblearn.pipeline")):
         raise ModelError(f"{kind} can't be folded into a forest", where=where, do="transform the rows before")
     if kind not in CONTAINERS and not _takes_missing(step):
         columns = [_refusing_missing(column) for column in columns]
@@ -209,10 +213,7 @@ def _imputed(step: BaseEstimator, columns: list[StepColumn], where: str) -> list
     marker = step.missing_values
     marked = isinstance(marker, float | int | np.number) and marker == marker
     dtype = columns[0].dtype if columns else np.dtype(np.float64)
-    values: list[float] = []
-    if marked:
-        cast = np.array([marker]).astype(dtype)  # The library compares in the columns' type.
-        values = cast[cast == marker].astype(np.float64).tolist()
+    values = _marked(marker, dtype) if marked else []
     for column, fill in zip(columns, statistics.tolist(), strict=True):
         if isinstance(fill, str):
             filled.append(_filled_text(column, marker, fill, where))
@@ -224,16 +225,38 @@ def _imputed(step: BaseEstimator, columns: list[StepColumn], where: str) -> list
         points = dict.fromkeys(values, float(fill))
         filled.append(column.then(identity, np.nan if marked else float(fill), points))
     if step.add_indicator:
-        for j in step.indicator_.features_:
-            missing = 0.0 if marked or isinstance(marker, str) else 1.0
-            if columns[int(j)].fills:
-                raise ModelError("indicators of text that was imputed before", where=where, do="use one imputer")
-            if isinstance(statistics.tolist()[int(j)], str):
-                texts = {marker: 1.0} if isinstance(marker, str) else {}
-                filled.append(replace(columns[int(j)], function=_zero, missing=missing, texts=texts))
-            else:
-                filled.append(columns[int(j)].then(_zero, missing, dict.fromkeys(values, 1.0)))
+        filled += _indicated(step.indicator_, columns, where)
     return filled
+
+
+def _indicated(step: BaseEstimator, columns: list[StepColumn], where: str) -> list[StepColumn]:
+    """Returns the columns after a MissingIndicator: 1 for a missing value, else 0."""
+    marker = step.missing_values
+    marked = isinstance(marker, float | int | np.number) and marker == marker
+    result = []
+    for column in [columns[j] for j in step.features_.tolist()]:
+        if column.fills:
+            raise ModelError("indicators of text that was imputed before", where=where, do="use one imputer")
+        values = _marked(marker, column.dtype) if marked else []
+        missing = 0.0 if marked or isinstance(marker, str) else 1.0
+        if values or column.function is not identity or column.points or column.texts is not None:
+            result.append(column.then(_zero, missing, dict.fromkeys(values, 1.0)))
+        else:  # The column may hold text, which is not missing.
+            texts = {marker: 1.0} if isinstance(marker, str) else {}
+            result.append(replace(column, function=_zero, missing=missing, texts=texts))
+    return result
+
+
+def _missing_indicator(step: BaseEstimator, columns: list[StepColumn], where: str) -> list[StepColumn]:
+    sparse = step.sparse is True or (step.sparse == "auto" and any(column.sparse for column in columns))
+    result = _indicated(step, columns, where)
+    return [replace(column, dtype=np.dtype(np.bool_), sparse=sparse) for column in result]
+
+
+def _marked(marker: float, dtype: np.dtype[Any]) -> list[float]:
+    """Returns the number that means "missing" in columns of a type: the library compares in that type."""
+    cast = np.array([marker]).astype(dtype)
+    return [float(number) for number in cast[cast == marker]]
 
 
 def _filled_text(column: StepColumn, marker: object, fill: str, where: str) -> StepColumn:
@@ -262,35 +285,45 @@ def _encoded(step: BaseEstimator, columns: list[StepColumn], where: str) -> list
     unknown = rounded(step.unknown_value) if step.handle_unknown == "use_encoded_value" else np.nan
     absent = rounded(step.encoded_missing_value) if step._missing_indices else np.nan
     result = []
-    for column, categories in zip(columns, step.categories_, strict=True):
-        images = np.arange(len(categories)).astype(dtype).astype(np.float64).tolist()
+    for index, (column, categories) in enumerate(zip(columns, step.categories_, strict=True)):
+        groups, _ = _groups(step, index)
+        images = groups.astype(dtype).astype(np.float64).tolist()
         result.append(_by_category(column, list(categories), images, unknown, absent, where))
     return [replace(column, dtype=dtype, sparse=False) for column in result]
 
 
 def _number_type(step: BaseEstimator, where: str) -> np.dtype[Any]:
-    """Returns the type of the numbers that an encoder gives. Raises ModelError for other types, and if infrequent
-    categories are grouped."""
-    kind = type(step).__name__
-    if getattr(step, "_infrequent_enabled", False):
-        do = "use neither min_frequency nor max_categories"
-        raise ModelError(f"{kind} groups infrequent categories", where=where, do=do)
+    """Returns the type of the numbers that an encoder gives. Raises ModelError for other types."""
     dtype: np.dtype[Any] = np.dtype(step.dtype)
     if dtype.kind not in "biuf" or dtype.itemsize > 8:
-        raise ModelError(f"{kind} with dtype={dtype}", where=where, do="use float64")
+        raise ModelError(f"{type(step).__name__} with dtype={dtype}", where=where, do="use float64")
     return dtype
 
 
+def _groups(step: BaseEstimator, index: int) -> tuple[NDArray[np.int64], int | None]:
+    """Returns each category's number after an encoder has put infrequent categories of column `index` into one group,
+    and the group of unknown categories, if they have one."""
+    numbers = np.arange(len(step.categories_[index]))
+    grouped = step._default_to_infrequent_mappings[index] if getattr(step, "_infrequent_enabled", False) else None
+    if grouped is None:
+        return numbers, None
+    numbers[: len(grouped)] = grouped  # An OrdinalEncoder does not group the last category if it is a missing value.
+    joined = step.handle_unknown in ("infrequent_if_exist", "warn")
+    return numbers, int(grouped[step._infrequent_indices[index][0]]) if joined else None
+
+
 def _one_hot(step: BaseEstimator, columns: list[StepColumn], where: str) -> list[StepColumn]:
-    """Returns the columns after a OneHotEncoder: one for each category that is not dropped."""
+    """Returns the columns after a OneHotEncoder: one for each category, or group of them, that is not dropped."""
     dtype = _number_type(step, where)
     result = []
-    dropped = step.drop_idx_ if step.drop_idx_ is not None else [None] * len(columns)
-    for column, categories, drop in zip(columns, step.categories_, dropped, strict=True):
-        for chosen in range(len(categories)):
+    dropped = getattr(step, "_drop_idx_after_grouping", step.drop_idx_)
+    for index, (column, categories) in enumerate(zip(columns, step.categories_, strict=True)):
+        groups, unknown = _groups(step, index)
+        drop = None if dropped is None else dropped[index]
+        for chosen in range(int(groups.max(initial=-1)) + 1):
             if drop is None or chosen != drop:
-                images = [float(code == chosen) for code in range(len(categories))]
-                result.append(_by_category(column, list(categories), images, 0.0, None, where))
+                images = (groups == chosen).astype(np.float64).tolist()
+                result.append(_by_category(column, list(categories), images, float(chosen == unknown), None, where))
     return [replace(column, dtype=dtype, sparse=step.sparse_output) for column in result]
 
 
@@ -321,17 +354,15 @@ def _by_category(
         names |= {raw: image for raw, image in filled.items() if raw is not None}
         refused = column.missing is None
         return StepColumn(column.source, lambda x: np.full(len(x), unknown), {}, None if refused else of_missing, names)
-    if column.fills:
-        raise ModelError(
-            "text is imputed, but the encoder knows no text", where=where, do="fit the encoder on the imputed text"
-        )
+    if None in column.fills:  # The imputer's text is unknown among numbers.
+        of_missing = unknown
     try:
         points = {float(value): image for value, image in pairs}
     except (TypeError, ValueError):
         raise ModelError(
             "categories are neither text nor numbers", where=where, do="train on categories that are text or numbers"
         ) from None
-    return column.then(lambda x: np.full(len(x), unknown), of_missing, points)
+    return replace(column, fills={}).then(lambda x: np.full(len(x), unknown), of_missing, points)
 
 
 def _by_columns(step: BaseEstimator, columns: list[StepColumn], where: str) -> list[StepColumn]:
@@ -373,6 +404,7 @@ def _unchanged(step: BaseEstimator, columns: list[StepColumn], where: str) -> li
 
 STEPS: dict[str, Callable[[BaseEstimator, list[StepColumn], str], list[StepColumn]]] = {
     "SimpleImputer": _imputed,
+    "MissingIndicator": _missing_indicator,
     "OrdinalEncoder": _encoded,
     "OneHotEncoder": _one_hot,
     "ColumnTransformer": _by_columns,

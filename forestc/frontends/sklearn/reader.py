@@ -18,21 +18,52 @@ READERS: dict[str, Callable[[Any, str], Forest]] = {
     **dict.fromkeys(("RandomForestClassifier", "RandomForestRegressor"), trees.read_forest),
     **dict.fromkeys(("ExtraTreesClassifier", "ExtraTreesRegressor"), trees.read_forest),
     **dict.fromkeys(("AdaBoostClassifier", "AdaBoostRegressor"), trees.read_adaboost),
-    **dict.fromkeys(("BaggingClassifier", "BaggingRegressor"), trees.read_bagging),
     "IsolationForest": trees.read_isolation,
     **dict.fromkeys(("HistGradientBoostingClassifier", "HistGradientBoostingRegressor"), hist.read_hist),
+    "_ConstantPredictor": meta.read_constant,
 }
 
 # Maps the class of an estimator that holds other models to its reader.
 OUTER: dict[str, Callable[[Any, str, Read], Forest]] = {
     **dict.fromkeys(("GradientBoostingClassifier", "GradientBoostingRegressor"), trees.read_boosting),
+    **dict.fromkeys(("BaggingClassifier", "BaggingRegressor"), meta.read_bagging),
     **dict.fromkeys(("VotingClassifier", "VotingRegressor"), meta.read_voting),
     **dict.fromkeys(("MultiOutputClassifier", "MultiOutputRegressor"), meta.read_multi_output),
     "OneVsRestClassifier": meta.read_one_vs_rest,
     **dict.fromkeys(("TunedThresholdClassifierCV", "FixedThresholdClassifier"), thresholds.read_threshold),
     "CalibratedClassifierCV": thresholds.read_calibrated,
     **dict.fromkeys(meta.SEARCHES, meta.read_search),
+    "FrozenEstimator": lambda model, _, read: read(model.estimator),
     "Pipeline": pipeline.read_pipeline,
+}
+
+# Maps the class of an estimator that is no sum or vote of trees to why, and to what can be done instead.
+REFUSED: dict[str, tuple[str, str]] = {
+    "TransformedTargetRegressor": (
+        "its predictions are a function of the trees' sum",
+        "pass its regressor_, and compute the inverse function of the design's results",
+    ),
+    **dict.fromkeys(
+        ("ClassifierChain", "RegressorChain"),
+        (
+            "each of its models takes the predictions of those before it",
+            "train a MultiOutputClassifier or MultiOutputRegressor, with one model for each target",
+        ),
+    ),
+    **dict.fromkeys(
+        ("OneVsOneClassifier", "OutputCodeClassifier"),
+        (
+            "its models vote on pairs or codes of classes",
+            "train the trees on all classes, or a OneVsRestClassifier",
+        ),
+    ),
+    **dict.fromkeys(
+        ("StackingClassifier", "StackingRegressor"),
+        (
+            "its last model takes the predictions of the others",
+            "train a VotingClassifier or VotingRegressor, or pass one of its estimators_",
+        ),
+    ),
 }
 
 # Lists types that skops distrusts but forestc loads. Functions among them are never called, and trees are checked.
@@ -137,10 +168,14 @@ def read_live(model: object, read: Read) -> Forest:
     read: reads the models that the estimator holds."""
     kind = type(model).__name__
     where = f"scikit-learn {kind}"
+    if kind in REFUSED:
+        why, do = REFUSED[kind]
+        raise ModelError(f"{kind} is not read: {why}", where=where, do=do)
     if kind not in READERS and kind not in OUTER:
-        raise ModelError(f"{kind} is not read", where=where, do="known: " + ", ".join(sorted([*READERS, *OUTER])))
+        names = ", ".join(sorted(name for name in [*READERS, *OUTER] if name[0] != "_"))
+        raise ModelError(f"{kind} is not read", where=where, do=f"known: {names}")
     fitted = any(name.endswith("_") and not name.startswith("_") for name in vars(model))
-    if not fitted and kind not in ("Pipeline", "FixedThresholdClassifier"):
+    if not fitted and kind not in ("Pipeline", "FixedThresholdClassifier", "FrozenEstimator"):
         raise ModelError("the estimator is not fitted", where=where, do="call fit first")
     try:
         return READERS[kind](model, where) if kind in READERS else OUTER[kind](model, where, read)

@@ -278,16 +278,13 @@ def read_adaboost(model: BaseEstimator, where: str) -> Forest:
     )
 
 
-def read_bagging(model: BaseEstimator, where: str) -> Forest:
+def read_bagged_trees(model: BaseEstimator, estimators: Sequence[BaseEstimator], where: str) -> Forest:
     """Reads a BaggingClassifier or BaggingRegressor of single trees. Each tree may read a subset of the columns."""
-    estimators = list(model.estimators_)
     classes = labels_of(model.classes_) if hasattr(model, "classes_") else ()
     n = len(classes) or (int(np.asarray(estimators[0].tree_.value).shape[1]) if estimators else 1)
     trees = []
     for index, (estimator, chosen) in enumerate(zip(estimators, model.estimators_features_, strict=True)):
         location = f"{where}, estimator {index}"
-        if type(estimator).__name__ not in TREES:
-            raise ModelError(f"is a {type(estimator).__name__}", where=location, do="bag single trees")
         if classes:  # An estimator has no column for a class that was not in its training rows.
             class_indices = np.asarray(estimator.classes_, dtype=np.int64)
             class_values = _flat(estimator.tree_, [len(class_indices)], location)
