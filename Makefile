@@ -31,7 +31,7 @@ test: $(TESTS)
 
 # While one works: lint, types, and the tests of both IRs, lowering, the simulator, options, the contract of backends,
 # and of the contract of frontends the kinds of XGBoost.
-QUICK := tests/forest tests/netlist tests/lowering tests/hw_sim tests/options tests/contract tests/test_python_results.py \
+QUICK := tests/forest tests/netlist tests/lowering tests/hw_sim tests/fields tests/contract tests/test_python_results.py \
   tests/backends/test_backend_contract.py
 quick: lint types
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -k "not equal_the_library or xgboost" $(QUICK)

@@ -31,18 +31,19 @@ import numpy as np
 from tools import ROOT, arguments, show
 
 import forestc
-from forestc.backends.c import COptions, chosen_layout, emit
+from forestc.backends.c.choice import chosen_layout
+from forestc.backends.c.engine import CEngine
+from forestc.backends.c.header import emit
 from forestc.backends.c.inputs import inputs_of
 from forestc.backends.c.layouts import LAYOUTS
-from forestc.checks.engines import CEngine
-from forestc.checks.vectors import Vectors, disturbed, vectors
+from forestc.backends.c.options import COptions, CValues
+from forestc.backends.vectors import Vectors, disturbed, vectors
 from forestc.errors import ForestcError, OptionError
 from forestc.forest.evaluate import evaluate_words
 from forestc.forest.ir import Forest
 from forestc.lowering.trees import LoweringOptions, lower
 from forestc.manifest.content import manifest
 from forestc.manifest.design import Design
-from forestc.options.c import CValues
 from forestc.rows.batches import ArrayRows
 from forestc.rows.encode import encode, evaluate
 

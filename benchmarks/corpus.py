@@ -39,7 +39,7 @@ from rich.table import Table
 from sklearn import datasets, ensemble
 
 import forestc
-from forestc.options.stream import StreamOptions
+from forestc.backends.stream.options import StreamOptions
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from contract.kinds import KINDS

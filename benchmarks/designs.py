@@ -9,7 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from forestc.backends.c import COptions, emit
+from forestc.backends.c.header import emit
+from forestc.backends.c.options import COptions
 from forestc.costs.devices import FAMILIES
 from forestc.manifest.design import Design
 from forestc.toolchain.yosys import synthesize

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tools import arguments, save, show
 
-from forestc.checks.walking import Load, Simulation, unpacked_results
+from forestc.backends.engine.walking import Load, Simulation, unpacked_results
 from forestc.costs.devices import DEVICES
 from forestc.engine.capacity import Capacity
 from forestc.engine.image import EngineImage, image_of, packed_rows
@@ -45,7 +45,7 @@ from hdl_templates import render
 
 PUBLISHED: dict[str, Any] = {"case": "conifer FPU (published)", "device": "Alveo U200", "rows_per_s": 1_000_000}
 SEEDS = (1, 2, 3)
-MEASURES = ("forestc/engine", "forestc/backends/engine.py", "forestc/checks/walking.py", "hdl_templates")
+MEASURES = ("forestc/engine", "forestc/backends/engine", "hdl_templates")
 # PLACERS holds options of nextpnr that are many times as fast as the default placer and router.
 PLACERS = {"ecp5": ("--placer", "static", "--router", "router2")}
 

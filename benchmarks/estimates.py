@@ -37,7 +37,8 @@ from tools import arguments, show
 from xgboost import XGBClassifier, XGBRegressor
 
 import forestc
-from forestc.backends import hdl, verilog
+from forestc.backends import hdl
+from forestc.backends.verilog import core as verilog
 from forestc.commands.synth import synth
 from forestc.costs.devices import DEVICES, FAMILIES, XCUP, DeviceFamily
 from forestc.costs.estimate import FASTEST_NS, Mapped, lut_range
@@ -52,7 +53,7 @@ from forestc.netlist.ir import Netlist
 from forestc.toolchain.yosys import synthesize
 
 TITLE = "estimates of designs of data sets outside the fit"
-MEASURES = ("forestc/costs", "forestc/lowering", "forestc/netlist", "forestc/backends/verilog.py")
+MEASURES = ("forestc/costs", "forestc/lowering", "forestc/netlist", "forestc/backends/verilog")
 SMALL = 20  # LUTs of a design that is too small for `worst`
 # Holds, by device, the LUTs from which a design is not placed on it.
 PLACED = {"ecp5-85k": 500, "ice40-hx8k": 400, "gw1nr-9": 900, "gw2ar-18": 900}

@@ -45,8 +45,8 @@ from sklearn.model_selection import train_test_split
 from tools import arguments, earlier_rows, save, show
 
 import forestc
-from forestc.backends.c import COptions
 from forestc.backends.c.layouts import LAYOUTS
+from forestc.backends.c.options import COptions
 from forestc.errors import ForestcError, OptionError
 from forestc.firmware.emulator import Emulator
 from forestc.firmware.image import read_image, static_stack

@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Any
 
 import forestc
+from forestc.backends.stream.options import StreamOptions
 from forestc.forest.text import print_forest
-from forestc.options.stream import StreamOptions
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
 from demo import MODELS, split_breast_cancer, split_digits
@@ -128,7 +128,7 @@ QUANTIZED = (
 LOGIC = (
     "forestc/lowering",
     "forestc/netlist",
-    "forestc/backends/verilog.py",
+    "forestc/backends/verilog",
     "hw_sim",
     "forestc/compilation",
 )
@@ -141,11 +141,11 @@ GOLDEN: Mapping[str, Golden] = {
     "C, -O0": Golden(CODE, each(".h", level=0, targets="c", c_layout="nodes")),
     "C, -O1": Golden(CODE, each(".h", level=1, targets="c", c_layout="ranked")),
     "other languages": Golden(
-        ("forestc/backends/vhdl.py", "forestc/backends/hls.py", "forestc/backends/amaranth.py"),
+        ("forestc/backends/vhdl", "forestc/backends/hls", "forestc/backends/amaranth"),
         compiled("breast_cancer.json", ".vhd", ".py", ".cpp", ".h", level=1, targets="vhdl,hls,amaranth"),
     ),
     "stream wrapper": Golden(
-        ("forestc/backends/axi_stream.py",),
+        ("forestc/backends/stream",),
         compiled("breast_cancer.json", ".v", level=1, targets="verilog", stream=StreamOptions(tdata_bits=64)),
     ),
     "estimates": Golden(("forestc/costs",), each(".h", level=1, targets="verilog,c", figures=FIGURES)),
@@ -166,7 +166,7 @@ GOLDEN: Mapping[str, Golden] = {
         with_pass("round-leaves,extract-rules{tolerance=0.1},simplify"),
     ),
     "input model": Golden(("forestc/inputs", "forestc/papers/networks"), inputs),
-    "engine": Golden(("forestc/engine", "forestc/backends/engine.py", "hdl_templates"), an_engine),
+    "engine": Golden(("forestc/engine", "forestc/backends/engine", "hdl_templates"), an_engine),
 }  # fmt: skip
 
 

@@ -26,7 +26,7 @@ from forestc.passes.scorer import Scorer
 from forestc.rows.batches import ArrayRows
 
 MEASURES = ("forestc/passes", "forestc/algorithms", "forestc/compilation", "forestc/lowering", "forestc/netlist",
-            "forestc/backends/verilog.py", "forestc/backends/hdl.py")  # fmt: skip
+            "forestc/backends/verilog", "forestc/backends/hdl.py")  # fmt: skip
 TITLE = "two shared models beside TreeLUT and conifer"
 KEYS = ("test_%", "latency", "xcup_LUT", "FF", "depth", "ECP5_LUT", "MHz")
 RECORDED: dict[str, dict[str, tuple[Any, ...]]] = {

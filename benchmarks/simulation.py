@@ -22,9 +22,10 @@ from sklearn.ensemble import RandomForestClassifier
 from tools import arguments, show
 
 import forestc
-from forestc.backends import hdl, verilog
+from forestc.backends import hdl
 from forestc.backends.ports import input_fields, output_fields, packed_bytes, unpacked, width_of
-from forestc.checks.engines import simulated
+from forestc.backends.running import simulated
+from forestc.backends.verilog import core as verilog
 from forestc.lowering.trees import lower
 from forestc.toolchain.run import run_tool
 from forestc.toolchain.verilator import build, find_verilator
@@ -32,7 +33,7 @@ from hdl_templates import render
 from hw_sim import Simulator
 
 FEATURES, BITS, ROWS = 16, 10, 20_000
-MEASURES = ("hw_sim", "forestc/lowering", "forestc/backends/verilog.py", "forestc/checks/engines.py")
+MEASURES = ("hw_sim", "forestc/lowering", "forestc/backends/verilog", "forestc/backends/running.py")
 
 
 def forest_of(trees: int, depth: int, rows: int) -> forestc.Forest:

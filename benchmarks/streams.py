@@ -23,16 +23,16 @@ from sklearn.ensemble import RandomForestClassifier
 from tools import arguments, show
 
 import forestc
-from forestc.backends.axi_stream import StreamOptions
+from forestc.backends.hdl import vector_lines
 from forestc.backends.ports import input_fields, output_fields, pack
-from forestc.backends.verilog import vector_lines
-from forestc.checks.engines import simulated
-from forestc.checks.vectors import expected
+from forestc.backends.running import simulated
+from forestc.backends.stream.axi_stream import StreamOptions
+from forestc.backends.vectors import expected
 from forestc.manifest.design import Design
 from hw_sim import Simulator
 
 BATCH = 50_000
-MEASURES = ("forestc/backends/axi_stream.py", "forestc/backends/verilog.py", "hdl_templates")
+MEASURES = ("forestc/backends/stream", "forestc/backends/verilog", "hdl_templates")
 
 
 def write_vectors(design: Design, path: Path, count: int, seed: int) -> None:

@@ -20,11 +20,12 @@ import typer
 from _figures import filled, plain, results, table
 from _pictures import CARD_FOLDER, CARDS, FOLDER, PICTURES, card, drawn
 
+from forestc.backends.table import BACKENDS, RUNNERS, TARGETS
 from forestc.cli import app as command_line
 from forestc.costs.boards import FPGAS, PROCESSORS, Board
 from forestc.errors import with_flags
+from forestc.fields.options import Group
 from forestc.manifest.content import schema
-from forestc.options.fields import Group
 from forestc.passes import PASSES
 from forestc.passes.guide import pass_guide
 from forestc.search.levels import levels_guide
@@ -275,11 +276,23 @@ PAGES: Mapping[str, Callable[[], str]] = {
 }
 
 
+def targets() -> dict[str, Any]:
+    """Returns the table of targets as a result, from which pages take tables."""
+    files = [{"file": file, "content": content} for row in BACKENDS.values() for file, content in row.layout]
+    engines = [{"engine": f"`{name}`", "runs": own.runs, "needs": own.needs} for name, own in RUNNERS.items()]
+    refused = {name: [refusal.what for refusal in target.code().refusals] for name, target in TARGETS.items()}
+    rows = [
+        {"target": f"`{name}`", "writes": target.help, "takes no": "; ".join(refused[name])}
+        for name, target in TARGETS.items()
+    ]
+    return {"targets": rows, "files": files, "engines": engines}
+
+
 def texts() -> dict[Path, str]:
     """Returns the text of every file that this program writes."""
     made = {DOCS / "reference" / f"{name}.md": page() for name, page in PAGES.items()}
     made[DOCS / "reference" / "manifest.schema.json"] = json.dumps(schema(), indent=1) + "\n"
-    known = results(DOCS / "benchmarks")
+    known = results(DOCS / "benchmarks") | {"targets": targets()}
     made |= {DOCS / FOLDER / f"{name}.svg": drawn(name, known) for name in PICTURES if name in known}
     made |= {DOCS / CARD_FOLDER / f"{name}.svg": card(name) for name in CARDS}
     pages = (path for path in sorted(DOCS.rglob("*.md")) if path != COPIED)

@@ -24,7 +24,7 @@ from sklearn.datasets import load_digits
 from sklearn.ensemble import RandomForestClassifier
 
 import forestc
-from forestc.checks.walking import Load, Simulation, unpacked_results
+from forestc.backends.engine.walking import Load, Simulation, unpacked_results
 from forestc.engine.folder import open_engine
 from forestc.engine.image import packed_rows
 

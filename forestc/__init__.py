@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from forestc.system.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from forestc.backends.stream.options import StreamOptions as StreamOptions
     from forestc.boards.client import Board as Board
     from forestc.checks.result import CheckResult as CheckResult
     from forestc.commands.activity import activity as activity
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     from forestc.integrations.sklearn_estimators import CompiledRegressor as CompiledRegressor
     from forestc.manifest.design import Design as Design
     from forestc.manifest.design import open_design as open_design
-    from forestc.options.stream import StreamOptions as StreamOptions
     from forestc.rows.encode import evaluate as evaluate
 
 # Maps modules to public names; `notebook` has designs and studies that notebooks can show.
@@ -70,7 +70,7 @@ _NAMES = {
     "forestc.inputs.text": "read_inputs",
     "forestc.integrations.amaranth_component": "hardware",
     "forestc.integrations.sklearn_estimators": "CompiledClassifier CompiledRegressor",
-    "forestc.options.stream": "StreamOptions",
+    "forestc.backends.stream.options": "StreamOptions",
     "forestc.report.page.notebook": "Design Study open_design open_study",
     "forestc.rows.encode": "evaluate",
 }

@@ -19,8 +19,8 @@ import numpy as np
 from engine import forest
 from numpy.typing import NDArray
 
-from forestc.checks.image_reader import ImageRead, ImageRefusedError, read_image
-from forestc.checks.walking import Load, Simulation, unpacked_results
+from forestc.backends.engine.image_reader import ImageRead, ImageRefusedError, read_image
+from forestc.backends.engine.walking import Load, Simulation, unpacked_results
 from forestc.engine.capacity import ROWS, Capacity
 from forestc.engine.folder import described
 from forestc.engine.image import image_of, packed_rows

@@ -2,38 +2,38 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, replace
+
 import numpy as np
 from random_forests import troublesome_rows
 
-from forestc.backends import c, hls, verilog
-from forestc.checks.vectors import Vectors, vectors
+from forestc.backends.base import Gives
+from forestc.backends.c.options import c_options_of
+from forestc.backends.source import Source
+from forestc.backends.table import gives, lowered, opened, refuse, written
+from forestc.backends.vectors import Vectors, vectors
+from forestc.engine.sizing import capacity_of
 from forestc.forest.evaluate import evaluate_words
 from forestc.lowering.trees import LoweringOptions, lower
 from forestc.manifest.content import manifest
 from forestc.manifest.design import Design
-from forestc.options.c import c_options_of
 from forestc.rows.batches import ArrayRows
-
-HLS_ROLES = ("hls_header", "hls", "hls_testbench", "hls_script", "hls_config")
 
 
 def design(forest, folder, latency=0, outputs="auto", c_inputs="words", targets=("verilog", "c"), **c_more):
-    """Makes a design as compile would write it, without a model."""
-    netlist = lower(forest, LoweringOptions(latency=latency, outputs=outputs))
-    files, roles = {}, {}
+    """Makes a design as compile would write it, without a model. Raises ModelError or OptionError if a target does not
+    take the forest."""
+    refuse(forest, targets)
+    netlist = lower(forest, LoweringOptions(latency=latency, outputs=outputs)) if lowered(targets) else None
     options = {"targets": list(targets), "latency": latency, "outputs": outputs, "c": {"inputs": c_inputs, **c_more}}
-    if "verilog" in targets:
-        for role, (path, text) in zip(("verilog", "testbench"), verilog.emit(netlist).items(), strict=True):
-            files[path], roles[role] = text, path
-    if "c" in targets:
-        for path, text in c.emit(forest, c_options_of(options["c"])).items():
-            files[path], roles["c"] = text, path
-    if "hls" in targets:
-        found = hls.emit(forest, netlist)
-        files |= found
-        roles |= dict(zip(HLS_ROLES, found, strict=True))
-    for path, text in files.items():
-        (folder / path).write_text(text)
+    capacity = capacity_of(forest, None, "engine") if gives(targets, Gives.WALKERS) else None
+    options |= {} if capacity is None else {"engine": asdict(capacity)}
+    source = Source(forest, netlist, "ab" * 32, str, str, c_options_of(options["c"]), engine=capacity)
+    roles = {}
+    for file in written(replace(source, words=lambda: np.zeros((1, len(forest.features)), dtype=np.int64)), options):
+        roles[file.role] = file.path
+        (folder / file.path).parent.mkdir(exist_ok=True)
+        (folder / file.path).write_text(file.text)
     return Design(folder, manifest(forest, netlist, roles, options, {}), forest, forest)
 
 
@@ -43,9 +43,10 @@ def hard_vectors(forest, seed, rows=60):
     return Vectors(np.concatenate([p.words for p in parts]), np.concatenate([p.raw for p in parts]), "all")
 
 
-def differences(engine, made, folder, seed, rows=60):
-    """Runs an engine on a design's hard vectors; returns its differences from the evaluator."""
-    folder = folder / engine.name
+def differences(engine, made, folder, seed, rows=60, truth=None):
+    """Runs an engine on a design's hard vectors; returns its differences from the evaluator on a forest, the design's
+    if `truth` is None."""
+    truth, folder = truth or made.forest, folder / f"run-{engine}"
     folder.mkdir()
-    joined = hard_vectors(made.forest, seed, rows)
-    return engine(made, folder).compare(joined, evaluate_words(made.forest, joined.words))
+    joined = hard_vectors(truth, seed, rows)
+    return opened(engine, made, folder).compare(joined, evaluate_words(truth, joined.words))

@@ -6,7 +6,7 @@ from models import KINDS, rows_near_thresholds, trained
 from thinned import thinned
 
 import forestc
-from forestc.checks.table import ENGINES, ROLES
+from forestc.backends.table import RUNNERS
 from forestc.forest.builder import changed
 from forestc.frontends.kinds import KINDS as FILE_KINDS
 from forestc.frontends.kinds import Training
@@ -28,8 +28,8 @@ def test_tables_agree_with_what_they_name():
         assert not kind.do or kind.name.startswith(("a ", "an ", "the "))
     suffixes = [suffix for kind in FILE_KINDS for suffix in kind.suffixes]
     assert len(set(suffixes)) == len(suffixes)
-    for name, engine in ENGINES.items():
-        assert engine.name == name and ROLES[name] == engine.role
+    for name, engine in RUNNERS.items():
+        assert engine.name == name
 
 
 def test_the_simulator_can_be_had_without_the_compiler():

@@ -26,8 +26,8 @@ from xgboost import XGBClassifier
 
 import forestc
 from forestc import load
+from forestc.backends.vectors import expected, random_words
 from forestc.checks.proof import prove_netlist
-from forestc.checks.vectors import expected, random_words
 from forestc.errors import ForestcError, ModelError
 from forestc.forest.builder import changed
 from forestc.forest.ir import Link

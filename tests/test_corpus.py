@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from forestc.backends import verilog
+from forestc.backends.verilog import core as verilog
 
 NAMES = ["tree", "hist-categories", "stream-lanes"]
 

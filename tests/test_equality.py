@@ -18,12 +18,13 @@ from hypothesis import strategies as st
 from random_forests import troublesome_rows
 from vhdl_tools import STANDARDS, benched, words_of
 
-from forestc.backends import hls, vhdl
 from forestc.backends.c.raw import TYPES
-from forestc.checks.engines import CEngine, HlsEngine, IcarusEngine, VerilatorEngine, simulated
+from forestc.backends.hls import core as hls
+from forestc.backends.running import simulated
+from forestc.backends.vectors import expected, random_words
+from forestc.backends.vhdl import core as vhdl
 from forestc.checks.proof import prove_netlist, prove_vhdl
 from forestc.checks.proof.equality import prove_component
-from forestc.checks.vectors import expected, random_words
 from forestc.forest.boundary import boundary_inputs
 from forestc.forest.builder import changed
 from forestc.forest.ir import Forest
@@ -86,7 +87,7 @@ def proof(forest: Forest, folder: Path, seed: int) -> bool:
     return not found.proved or found.refuted or not refuted
 
 
-def in_verilog(engine: Any, forest: Forest, folder: Path, seed: int) -> bool:
+def in_verilog(engine: str, forest: Forest, folder: Path, seed: int) -> bool:
     outputs = ("auto", "scores", outputs_of(forest))[seed % 3]
     made = design(forest, folder, (0, 1, 4)[seed % 3], outputs, targets=("verilog",))
     return bool(differences(engine, made, folder, seed).count)
@@ -103,7 +104,7 @@ def in_c(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ranks, "RANKING", ranking or ranks.RANKING)
         made = design(forest, folder, c_inputs=inputs, targets=("c",), layout=layout, **c)
-    return bool(differences(CEngine, made, folder, seed, 1000).count)
+    return bool(differences("c", made, folder, seed, 1000).count)
 
 
 def in_hls(forest: Forest, folder: Path, seed: int) -> bool:
@@ -111,7 +112,7 @@ def in_hls(forest: Forest, folder: Path, seed: int) -> bool:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(hls, "BLOCK", 7 if seed % 2 else hls.BLOCK)
         made = design(forest, folder, seed % 4, outputs_of(forest), targets=("hls",))
-    return bool(differences(HlsEngine, made, folder, seed).count)
+    return bool(differences("hls", made, folder, seed).count)
 
 
 def in_vhdl(forest: Forest, folder: Path, seed: int) -> bool:
@@ -132,8 +133,8 @@ ENGINES: dict[str, Engine] = {
     "text": Engine(text, large=True, seeds=3),
     "netlist": Engine(netlist, large=True),
     "proof": Engine(proof, seeds=3),
-    "icarus": Engine(partial(in_verilog, IcarusEngine), "iverilog"),
-    "verilator": Engine(partial(in_verilog, VerilatorEngine), "verilator"),
+    "icarus": Engine(partial(in_verilog, "icarus"), "iverilog"),
+    "verilator": Engine(partial(in_verilog, "verilator"), "verilator"),
     "vhdl": Engine(in_vhdl, "ghdl"),
     "amaranth": Engine(in_amaranth, "amaranth"),
     "hls": Engine(in_hls),

@@ -21,11 +21,12 @@ from thinned import only
 from vhdl_tools import by_cells, words_of
 
 import forestc
-from forestc.backends import hdl, verilog
+from forestc.backends import hdl
 from forestc.backends.ports import input_fields, output_fields, width_of
+from forestc.backends.vectors import expected
+from forestc.backends.verilog import core as verilog
 from forestc.checks.proof.equality import prove_equal
 from forestc.checks.proof.verilog_text import read_core
-from forestc.checks.vectors import expected
 from forestc.errors import CheckError, MissingExtraError
 from forestc.forest.text import parse_forest
 from forestc.integrations import litex_module

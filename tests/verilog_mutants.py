@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from random_forests import random_forest
 from walkers import beat_lines, random_image, read_results, same_rows
 
-from forestc.checks.image_reader import EngineShape
+from forestc.backends.engine.image_reader import EngineShape
 from forestc.checks.proof.parts import ProofPart, UnprovedError
 from forestc.checks.proof.step import prove_step
 from forestc.engine.capacity import Capacity

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from forestc.backends import vhdl
+from forestc.backends.hdl import vector_lines
 from forestc.backends.ports import input_fields, output_fields, pack
-from forestc.backends.verilog import vector_lines
+from forestc.backends.vectors import expected, vectors
+from forestc.backends.vhdl import core as vhdl
 from forestc.checks.proof import prove_vhdl
-from forestc.checks.vectors import expected, vectors
 from forestc.errors import ToolError
 from forestc.forest.ir import Forest
 from forestc.netlist.ir import Netlist, evaluate, reads
@@ -43,7 +43,7 @@ def nvc_calls(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Callable[[], lis
     program = folder / "nvc"
     program.write_text('#!/bin/sh\necho "$@" >> "$0.calls"\necho "nvc 1.0"\n')
     program.chmod(0o755)
-    monkeypatch.setattr("forestc.checks.engines.find", lambda name: str(program))
+    monkeypatch.setattr("forestc.backends.running.find", lambda name: str(program))
     return lambda: (folder / "nvc.calls").read_text().splitlines()
 
 

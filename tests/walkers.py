@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from random_forests import random_forest
 
-from forestc.checks.image_reader import read_image
+from forestc.backends.engine.image_reader import read_image
 from forestc.engine.capacity import Capacity
 from forestc.engine.folder import described
 from forestc.engine.image import image_of

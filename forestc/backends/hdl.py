@@ -153,3 +153,9 @@ class CoreWriter:
         if isinstance(cell, ir.Const):
             return self.language.literal(cell.value, word)
         return self.language.extended(self.names[net], self.netlist.types[net], word)
+
+
+def vector_lines(inputs: list[Field], outputs: list[Field], x: list[int], y: list[int]) -> str:
+    """Returns the test bench's file of vectors: a line "x y" in hexadecimal for each packed input and output."""
+    x_digits, y_digits = -(-max(1, width_of(inputs)) // 4), -(-width_of(outputs) // 4)
+    return "".join(f"{a:0{x_digits}x} {b:0{y_digits}x}\n" for a, b in zip(x, y, strict=True))

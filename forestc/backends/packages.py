@@ -3,8 +3,11 @@ rows into x and unpacks y."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from forestc.backends.base import Artifact, Core, shared
 from forestc.backends.hdl import module_name
 from forestc.backends.ports import (
     Field,
@@ -13,12 +16,13 @@ from forestc.backends.ports import (
     result_meaning,
     width_of,
 )
-from forestc.backends.vhdl import part, type_name
+from forestc.backends.vhdl.core import part, type_name
 from forestc.netlist.ir import BIT, Netlist
 from forestc.netlist.ports import Port
 from hdl_templates import render
 
-ROLES = ("vhdl_package", "sv_package", "vhdl_instance", "verilog_instance")
+if TYPE_CHECKING:
+    from forestc.backends.source import Source
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,11 @@ def emit(netlist: Netlist) -> dict[str, tuple[str, str]]:
         "vhdl_instance": (f"{module}.vho", render("vhdl/instance.vho.j2", **view)),
         "verilog_instance": (f"{module}.veo", render("verilog/instance.veo.j2", **view)),
     }
+
+
+def artifacts(source: Source, _: Sequence[Artifact], cores: Sequence[Core]) -> list[Artifact]:
+    files = emit(source.netlist)
+    return [file for core in cores for file in shared(core, cores, tuple(files), files)]
 
 
 def _member(field: Field, name: str, port: str, record: str, note: str) -> Member:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
 
+from forestc.backends.base import Artifact, Core, artifacts
 from forestc.backends.hdl import module_name
 from forestc.backends.ports import input_fields, output_fields, width_of
 from forestc.netlist.ir import Netlist
 from forestc.system.version import __version__
 from hdl_templates import render
+
+if TYPE_CHECKING:
+    from forestc.backends.source import Source
 
 VIVADO_PART, QUARTUS_PART, ECP5 = "xcku5p-ffvb676-2-e", "5CSEBA6U23I7", "85k"
 PERIOD_NS = 2.0  # ns of a clock cycle in the scripts by default
@@ -30,25 +36,6 @@ FAMILIES: Mapping[str, str] = {
 }
 
 
-@dataclass(frozen=True)
-class Sources:
-    """How tools read the source files of one language."""
-
-    suffix: str  # of the files
-    prefix: str  # begins the roles of the language's scripts
-    vivado: str  # Tcl command that reads a file
-    quartus: str  # assignment that adds a file
-    fusesoc: str  # file type
-    ip_xact: tuple[str, str]  # language, file type
-    simulator: str  # runs the test bench in FuseSoC and cocotb
-
-
-LANGUAGES: Mapping[str, Sources] = {
-    "verilog": Sources(
-        "v", "", "read_verilog", "VERILOG_FILE", "verilogSource-2005", ("Verilog", "verilogSource"), "icarus"
-    ),
-    "vhdl": Sources("vhd", "vhdl_", "read_vhdl", "VHDL_FILE", "vhdlSource-93", ("VHDL", "vhdlSource"), "ghdl"),
-}
 _TEMPLATES = {
     "vivado": ("vivado.tcl", "synth/vivado.tcl.j2"),
     "quartus": ("quartus.tcl", "synth/quartus.tcl.j2"),
@@ -59,10 +46,9 @@ _TEMPLATES = {
 }
 
 
-def roles(language: str) -> tuple[str, ...]:
-    """Returns the roles of a language's scripts. Only Verilog has one for yosys, which reads no VHDL."""
-    prefix = LANGUAGES[language].prefix
-    return tuple(f"{prefix}{role}" for role in ("registered", *_TEMPLATES) if language == "verilog" or role != "yosys")
+def roles(core: Core) -> tuple[str, ...]:
+    """Returns the roles of a core's scripts."""
+    return tuple(f"{core.prefix}{role}" for role in ("registered", *_TEMPLATES) if core.yosys or role != "yosys")
 
 
 @dataclass(frozen=True)
@@ -87,11 +73,11 @@ class ProjectOptions:
 
 
 def emit(
-    netlist: Netlist, sources: Mapping[str, str], options: ProjectOptions | None = None, language: str = "verilog"
+    netlist: Netlist, sources: Mapping[str, str], core: Core, options: ProjectOptions | None = None
 ) -> dict[str, tuple[str, str]]:
     """Returns the files of a project as {role: (path, text)}; paths and `sources` are relative to the language's
     folder.
-    sources: {role: file name}; the role `core` is required. language: "verilog" or "vhdl"."""
+    sources: {role: file name}; the role `core` is required."""
     options = options or ProjectOptions()
     module = module_name(netlist)
     vivado, quartus = options.part("vivado", VIVADO_PART), options.part("quartus", QUARTUS_PART)
@@ -99,7 +85,7 @@ def emit(
     view = {
         "module": module,
         "core": sources["core"],
-        "files": LANGUAGES[language],
+        "files": core,
         "top": f"{module}_registered",
         "wrapper": [sources[role] for role in ("axi_lite", "axi_stream") if role in sources],
         "bench": [sources[role] for role in ("testbench", "vectors") if role in sources],
@@ -121,14 +107,26 @@ def emit(
         "ecp5_note": _note("part", f"ecp5-{options.ecp5}" if options.device.startswith("ecp5-") else None),
         "goal_mhz": f"{NEXTPNR_MHZ if clock is None else clock:g}",
     }
-    suffix = LANGUAGES[language].suffix
-    registered = (f"{module}_registered.{suffix}", f"{language}/registered.{suffix}.j2")
+    registered = (f"{module}_registered.{core.suffix}", f"{core.language}/registered.{core.suffix}.j2")
     written = {"registered": registered, **_TEMPLATES}
     return {
         role: (path.format(module), render(template, **view))
-        for role in roles(language)
-        for path, template in [written[role.removeprefix(LANGUAGES[language].prefix)]]
+        for role in roles(core)
+        for path, template in [written[role.removeprefix(core.prefix)]]
     }
+
+
+def written(source: Source, before: Sequence[Artifact], cores: Sequence[Core]) -> list[Artifact]:
+    """Returns the scripts of all cores. before: the other files of the design."""
+    files = []
+    for core in cores:
+        beside = {
+            "core" if file.role == core.language else file.role.removeprefix(core.prefix): PurePosixPath(file.path).name
+            for file in before
+            if file.path.startswith(f"{core.language}/")
+        }
+        files += artifacts(core.language, emit(source.netlist, beside, core, source.project))
+    return files
 
 
 def _note(what: str, value: str | None) -> str:

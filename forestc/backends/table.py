@@ -1,166 +1,177 @@
-"""The table of backends, in the order in which they run."""
+"""The table of targets and what accompanies them, in the order in which their files are written."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import PurePosixPath
-from typing import Any
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
 
-from forestc.backends import amaranth, axi_stream, c, engine, hls, packages, project, verilog, vhdl
-from forestc.backends.base import Artifact, Backend, Source
-from forestc.backends.c import project as c_project
-from forestc.errors import InternalError
-
-# Names the roles of a stream's files that each language's folder holds.
-STREAM = ("driver", "words", "cocotb", "raw_rows")
-SECOND = "vhdl_"  # begins the roles of shared files in the folder of the second language
-
-
-def _hardware(options: Mapping[str, Any]) -> list[str]:
-    return [target for target in ("verilog", "vhdl") if target in options["targets"]]
-
-
-def _of_target(name: str, *roles: str) -> Callable[[Mapping[str, Any]], tuple[str, ...]]:
-    """Returns a function from options to roles: these roles if the options name the target, otherwise ()."""
-    return lambda options: roles if name in options["targets"] else ()
-
-
-def _stream_roles(options: Mapping[str, Any]) -> tuple[str, ...]:
-    if not options.get("stream"):
-        return ()
-    roles = ["axi_stream", "ip_xact", *(["axi_lite"] if options["stream"]["registers"] else [])]
-    prefixes = [project.LANGUAGES[language].prefix for language in _hardware(options)]
-    bench = ["vhdl_stream_testbench"] if "vhdl" in options["targets"] else []
-    return (*(prefix + role for prefix in prefixes for role in roles), *bench, *_shared_roles(options, STREAM))
-
-
-def _shared_roles(options: Mapping[str, Any], roles: Sequence[str]) -> tuple[str, ...]:
-    """Returns the roles of files that each language's folder holds."""
-    return tuple(SECOND * number + role for number, _ in enumerate(_hardware(options)) for role in roles)
-
-
-def _of_language(
-    language: str, languages: Sequence[str], shared: Sequence[str], files: Mapping[str, tuple[str, str]]
-) -> dict[str, tuple[str, str]]:
-    """Returns {role: file}. Except for the first language, roles in `shared` get the prefix SECOND, to be distinct."""
-    return {SECOND * (role in shared and language != languages[0]) + role: file for role, file in files.items()}
-
-
-def _artifacts(folder: str, files: Mapping[str, tuple[str, str]]) -> list[Artifact]:
-    """Returns files as artifacts. files: {role: (path in the folder, text)}."""
-    return [Artifact(role, f"{folder}/{path}", text) for role, (path, text) in files.items()]
-
-
-def _named(folder: str, roles: tuple[str, ...], files: Mapping[str, str]) -> list[Artifact]:
-    """Returns files as artifacts. files: {path in the folder: text}, in the order of `roles`."""
-    return _artifacts(folder, dict(zip(roles, files.items(), strict=True)))
-
-
-def _verilog(source: Source, _: tuple[Artifact, ...]) -> list[Artifact]:
-    written = _named("verilog", ("verilog", "testbench"), verilog.emit(source.netlist))
-    return [*written, Artifact("vectors", "verilog/vectors.txt", source.vectors())]
-
-
-def _vhdl(source: Source, _: tuple[Artifact, ...]) -> list[Artifact]:
-    return [
-        *_named("vhdl", ("vhdl", "vhdl_testbench"), vhdl.emit(source.netlist)),
-        Artifact("vhdl_vectors", "vhdl/vectors.txt", source.vectors()),
-    ]
-
-
-def _c(source: Source, _: tuple[Artifact, ...]) -> list[Artifact]:
-    return _named("c", ("c",), c.emit(source.forest, source.c))
-
-
-def _c_roles(options: Mapping[str, Any]) -> tuple[str, ...]:
-    if "c" not in options["targets"]:
-        return ()
-    return c_project.roles(options.get("c", {}).get("project", "none"))
-
-
-def _c_project(source: Source, _: tuple[Artifact, ...]) -> list[Artifact]:
-    return _artifacts("c", c_project.emit(source.forest, source.c, source.answers(), source.hash))
-
-
-def _hls(source: Source, _: tuple[Artifact, ...]) -> list[Artifact]:
-    options = hls.HlsOptions(source.project.part("vivado", hls.PART), source.project.period(hls.PERIOD_NS))
-    written = _named("hls", HLS[:-1], hls.emit(source.forest, source.netlist, options))
-    return [*written, Artifact("hls_vectors", "hls/vectors.txt", source.vectors())]
-
-
-def _amaranth(source: Source, _: tuple[Artifact, ...]) -> list[Artifact]:
-    return _named("amaranth", ("amaranth",), amaranth.emit(source.netlist))
-
-
-def _stream(source: Source, before: tuple[Artifact, ...]) -> list[Artifact]:
-    artifacts: list[Artifact] = []
-    languages = [file.role for file in before if file.role in project.LANGUAGES]
-    for language in languages:
-        files = axi_stream.emit(source.forest, source.netlist, source.stream, source.hash, language)
-        files["raw_rows"] = ("rows.txt", source.raw_rows())
-        artifacts += _artifacts(language, _of_language(language, languages, STREAM, files))
-    return artifacts
-
-
-def _project(source: Source, before: tuple[Artifact, ...]) -> list[Artifact]:
-    artifacts = []
-    for language, files in project.LANGUAGES.items():
-        beside = {
-            "core" if file.role == language else file.role.removeprefix(files.prefix): PurePosixPath(file.path).name
-            for file in before
-            if file.path.startswith(f"{language}/")
-        }
-        if "core" in beside:
-            artifacts += _artifacts(language, project.emit(source.netlist, beside, source.project, language))
-    return artifacts
-
-
-def _project_roles(options: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(role for language in _hardware(options) for role in project.roles(language))
-
-
-def _packages(source: Source, before: tuple[Artifact, ...]) -> list[Artifact]:
-    languages, files = [file.role for file in before if file.role in project.LANGUAGES], packages.emit(source.netlist)
-    return [
-        file
-        for language in languages
-        for file in _artifacts(language, _of_language(language, languages, packages.ROLES, files))
-    ]
-
-
-def _engine(source: Source, _: tuple[Artifact, ...]) -> list[Artifact]:
-    if source.engine is None:
-        raise InternalError("an engine is wanted, and its capacity is not known", where="target engine")
-    return _named("engine", engine.ROLES, engine.emit(source.forest, source.engine, source.words()))
-
-
-HLS = ("hls_header", "hls", "hls_testbench", "hls_script", "hls_config", "hls_vectors")
-_ALL = (
-    Backend("verilog", _of_target("verilog", "verilog", "testbench", "vectors"), _verilog, "verilog"),
-    Backend("vhdl", _of_target("vhdl", "vhdl", "vhdl_testbench", "vhdl_vectors"), _vhdl, "vhdl"),
-    Backend("c", _of_target("c", "c"), _c, "c"),
-    Backend("c_project", _c_roles, _c_project),
-    Backend("hls", _of_target("hls", *HLS), _hls, "hls"),
-    Backend("amaranth", _of_target("amaranth", "amaranth"), _amaranth, "amaranth"),
-    Backend("packages", lambda options: _shared_roles(options, packages.ROLES), _packages),
-    Backend("stream", _stream_roles, _stream),
-    Backend("engine", _of_target("engine", *engine.ROLES), _engine, "engine"),
-    Backend("project", _project_roles, _project),
+from forestc.backends import amaranth, c, engine, hls, verilog, vhdl
+from forestc.backends.base import (
+    Artifact,
+    Code,
+    Core,
+    Engine,
+    Gives,
+    Options,
+    Row,
+    Runner,
+    Target,
+    Written,
+    shared_roles,
 )
-BACKENDS: Mapping[str, Backend] = {backend.name: backend for backend in _ALL}
-TARGETS = tuple(backend.target for backend in _ALL if backend.target is not None)
-FROM_THE_FOREST = {"c", "engine"}  # targets that need no netlist
+from forestc.backends.stream import STREAM
+from forestc.errors import opt
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from forestc.backends.source import Source
+    from forestc.forest.ir import Forest
 
 
-def implied_roles(options: Mapping[str, Any]) -> set[str]:
+def _simulator() -> Code:
+    from forestc.backends.running import NetlistEngine
+
+    return Code(lambda *_: [], {SIMULATOR: NetlistEngine})
+
+
+def _packages() -> Code:
+    from forestc.backends.packages import artifacts
+
+    return Code(artifacts, {})
+
+
+def _scripts() -> Code:
+    from forestc.backends.project import written
+
+    return Code(written, {})
+
+
+def _script_roles(_: Options, cores: Sequence[Core]) -> tuple[str, ...]:
+    from forestc.backends.project import roles
+
+    return tuple(role for core in cores for role in roles(core))
+
+
+SIMULATOR = "netlist"
+PACKAGES = ("vhdl_package", "sv_package", "vhdl_instance", "verilog_instance")
+_ROWS: tuple[Row, ...] = (
+    Row(
+        name=SIMULATOR,
+        roles=lambda *_: (),
+        code=_simulator,
+        runners=(Runner(SIMULATOR, "", "runs the netlist in forestc's simulator"),),
+    ),
+    verilog.TARGET,
+    vhdl.TARGET,
+    c.TARGET,
+    hls.TARGET,
+    amaranth.TARGET,
+    Row(
+        name="packages",
+        layout=(
+            (
+                "`verilog/NAME_pkg.vhd`, `NAME.vho`",
+                "for a VHDL design that contains the core: a package with a component, and an instantiation template; "
+                "in `vhdl/`, too, with `--target vhdl`",
+            ),
+            (
+                "`verilog/NAME_pkg.sv`, `NAME.veo`",
+                "for a SystemVerilog design that contains the core: a package, and an instantiation template; in "
+                "`vhdl/`, too, with `--target vhdl`",
+            ),
+        ),
+        roles=lambda _, cores: shared_roles(cores, PACKAGES),
+        code=_packages,
+    ),
+    STREAM,
+    engine.TARGET,
+    Row(
+        name="project",
+        layout=(
+            (
+                "`verilog/vivado.tcl`, `quartus.tcl`, `yosys.ys`, `NAME.core`, `NAME.xdc`, `NAME.sdc`, "
+                "`NAME_registered.v`",
+                "scripts for Vivado, Quartus and yosys, a FuseSoC core, clock constraints, and a wrapper with "
+                "registers on all ports to measure the clock",
+            ),
+        ),
+        roles=_script_roles,
+        code=_scripts,
+    ),
+)
+BACKENDS = {row.name: row for row in _ROWS}
+TARGETS = {row.name: row for row in _ROWS if isinstance(row, Target)}
+RUNNERS = {runner.name: runner for row in _ROWS for runner in row.runners}
+CORES = {target.core.language: target.core for target in TARGETS.values() if target.core is not None}
+
+
+def giving(targets: Collection[str], gives: Gives) -> Target | None:
+    """Returns the one of these targets that gives something; None if none does."""
+    return next((target for name, target in TARGETS.items() if name in targets and target.gives is gives), None)
+
+
+def gives(targets: Collection[str], *wanted: Gives) -> bool:
+    """Returns True if one of these targets gives one of the wanted."""
+    return any(giving(targets, one) for one in wanted)
+
+
+def gives_only(targets: Collection[str], wanted: Gives) -> bool:
+    """Returns True if all targets give this."""
+    return all(TARGETS[name].gives is wanted for name in targets)
+
+
+def file_of(design: Written, wanted: Gives) -> Path:
+    """Returns the path of the file that gives something. Raises ForestcError if no target of the design gives it."""
+    options = design.manifest["options"]
+    target = giving(options["targets"], wanted) or giving(TARGETS, wanted)
+    return design.path("" if target is None else target.roles(options, ())[0])
+
+
+def cores(targets: Collection[str]) -> list[Core]:
+    """Returns the cores in hardware languages that targets write."""
+    return [target.core for name, target in TARGETS.items() if name in targets and target.core is not None]
+
+
+def core_of(targets: Collection[str]) -> Core:
+    """Returns the core to synthesize: one that yosys reads, if there is one."""
+    return max(cores(targets), key=lambda core: core.yosys)
+
+
+def lowered(targets: Collection[str]) -> bool:
+    """Returns True if one of these targets needs the netlist."""
+    return any(TARGETS[name].lowered for name in targets)
+
+
+def refuse(forest: Forest, targets: Collection[str]) -> None:
+    """Raises ModelError if one of these targets does not take such a forest."""
+    for name in targets:
+        for refusal in TARGETS[name].code().refusals:
+            refusal.refuse(forest, f"the target {name}", f"leave {name} out of {opt.target}")
+
+
+def opened(name: str, design: Written, folder: Path) -> Engine:
+    """Builds a design in a folder for an engine. Raises MissingToolError if the engine's tool is missing."""
+    (row,) = (row for row in _ROWS for runner in row.runners if runner.name == name)
+    return row.code().engines[name](design, folder)
+
+
+def roles(row: Row, options: Options) -> tuple[str, ...]:
+    """Returns the roles of the files that a row of the table writes for a manifest's options."""
+    if isinstance(row, Target) and row.name not in options["targets"]:
+        return ()
+    return row.roles(options, cores(options["targets"]))
+
+
+def implied_roles(options: Options) -> set[str]:
     """Returns the roles of all files of a design with the given options."""
-    return {role for backend in BACKENDS.values() for role in backend.roles(options)}
+    return {role for row in _ROWS for role in roles(row, options)}
 
 
-def written(source: Source, options: Mapping[str, Any]) -> tuple[Artifact, ...]:
-    """Returns the artifacts of all backends that have files for these options."""
-    artifacts: tuple[Artifact, ...] = ()
-    for backend in BACKENDS.values():
-        if backend.roles(options):
-            artifacts += tuple(backend.emit(source, artifacts))
-    return artifacts
+def written(source: Source, options: Options) -> tuple[Artifact, ...]:
+    """Returns the artifacts of all rows of the table that have files for these options."""
+    files: list[Artifact] = []
+    for row in _ROWS:
+        if roles(row, options):
+            files += row.code().emit(source, files, cores(options["targets"]))
+    return tuple(files)

@@ -9,16 +9,18 @@ from typing import Any
 
 from amaranth.hdl import Cat, ClockSignal, Const, Instance, Module, ResetSignal, Signal
 
-from forestc.backends.axi_stream import AXI_LITE, Stream, stream_of
-from forestc.backends.lanes import LaneLayout
+from forestc.backends.base import Gives
 from forestc.backends.ports import input_fields, output_fields, width_of
+from forestc.backends.stream.axi_stream import AXI_LITE, Stream, stream_of
+from forestc.backends.stream.lanes import LaneLayout
+from forestc.backends.stream.options import StreamOptions
+from forestc.backends.table import file_of, gives
 from forestc.engine.capacity import Capacity
 from forestc.engine.folder import CAPACITY, open_engine
 from forestc.engine.verilog import emit
 from forestc.errors import OptionError, opt
 from forestc.manifest.design import MANIFEST, Design, open_design
 from forestc.netlist.ir import Netlist
-from forestc.options.stream import StreamOptions
 
 CORE, ENGINE = 1, 2  # targets of the protocol
 WORD = 4  # bytes of a word of an image
@@ -78,14 +80,14 @@ def hardware_of(source: Source) -> Hardware:
         return hardware_of(open_engine(folder) if is_engine else open_design(folder))
     if isinstance(source, Capacity):
         return _engine(source)
-    if "engine" in source.targets and not source.has_hardware:
+    if gives(source.targets, Gives.WALKERS) and not source.has_hardware:
         return _engine(source.engine)
     return _of_core(source)
 
 
 def _of_core(design: Design) -> Hardware:
-    roles = [role for role in ("verilog", "axi_stream", "axi_lite") if role in design.manifest["files"]]
-    paths = [design.path(role) for role in roles or ["verilog"]]
+    roles = [role for role in ("axi_stream", "axi_lite") if role in design.manifest["files"]]
+    paths = [file_of(design, Gives.VERILOG), *map(design.path, roles)]
     netlist, stream = design.netlist, design.manifest["options"].get("stream")
     if "axi_stream" in roles:
         connect = _stream(netlist, stream_of(netlist, StreamOptions(**stream)))

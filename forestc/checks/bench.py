@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.backends import verilog
-from forestc.backends.c import COptions
 from forestc.backends.c.inputs import inputs_of
+from forestc.backends.c.options import COptions
 from forestc.backends.c.selftest import Answers
+from forestc.backends.hdl import vector_lines
 from forestc.backends.ports import input_fields, output_fields, pack
-from forestc.checks.engines import simulated
-from forestc.checks.vectors import Vectors, expected, vectors
+from forestc.backends.running import simulated
+from forestc.backends.vectors import Vectors, expected, vectors
 from forestc.errors import CheckError
 from forestc.forest.evaluate import encode_numbers, evaluate_words
 from forestc.forest.ir import Forest
@@ -45,7 +45,7 @@ def bench_vectors(forest: Forest, netlist: Netlist, given: Sequence[Vectors]) ->
         quota[some.origin] -= len(words)
         if len(words):
             results = pack(outputs, expected(forest, netlist, words))
-            text.append(verilog.vector_lines(inputs, outputs, pack(inputs, words), results))
+            text.append(vector_lines(inputs, outputs, pack(inputs, words), results))
     return "".join(text)
 
 

@@ -6,15 +6,16 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from forestc.backends.c.fitting import taken
+from forestc.backends.running import Difference, difference
+from forestc.backends.vectors import Vectors, results
 from forestc.boards.client import Board
 from forestc.boards.wires import Target
-from forestc.checks.engines import Difference, Engine, difference
-from forestc.checks.vectors import Vectors, results, taken
 from forestc.engine.vectors import results_of
 from forestc.errors import BoardError
 from forestc.forest.evaluate import Evaluation, evaluate_words
@@ -25,10 +26,8 @@ BOARD = "board"
 PIECE = 256  # rows between two looks at whether the check was ended
 
 
-class BoardEngine(Engine):
+class BoardEngine:
     """Runs the design on a board, over its serial port."""
-
-    name: ClassVar[str] = BOARD
 
     def __init__(self, design: Design, board: Board, tool: str) -> None:
         self.design, self.board, self.tool, self.rows, self.seconds = design, board, tool, 0, 0.0

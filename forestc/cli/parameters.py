@@ -13,7 +13,7 @@ import typer.core
 
 from forestc.cli.terminal import JSON, WIDE, show
 from forestc.errors import OptionError, known_names, with_flags
-from forestc.options.fields import Group, Option, groups_of, options_of, required, value_type
+from forestc.fields.options import Group, Option, groups_of, options_of, required, value_type
 
 _KEYS = "KEY=VALUE,..."
 _FIRST_KEY = re.compile(r"[a-z][a-z_-]*=")  # tells keys after a flag that may stand alone from an argument

@@ -10,8 +10,8 @@ from typing import Any
 
 from forestc.costs.boards import board_of
 from forestc.errors import MissingExtraError, MissingToolError, OptionError, ToolError, check_exists
+from forestc.fields.options import takes
 from forestc.options.boards import BitstreamOptions, ProgramOptions
-from forestc.options.fields import takes
 from forestc.report.tables import Shown, table, titled
 from forestc.system.writing import replacing, writing
 from forestc.toolchain.run import find, package_folders, run_tool

@@ -12,23 +12,24 @@ from typing import Any
 
 import numpy as np
 
+from forestc.backends.base import Engine, Gives
+from forestc.backends.running import Difference
+from forestc.backends.table import RUNNERS, gives, opened
+from forestc.backends.vectors import Vectors, vectors
 from forestc.checks.agreement import agreement
 from forestc.checks.board import BOARD, BoardEngine, board_engines
 from forestc.checks.coverage import CoverageOfVectors
-from forestc.checks.engines import Difference, Engine
 from forestc.checks.proof import need_provers
 from forestc.checks.proof import prove as prove_design
 from forestc.checks.record import check_record, write_record
 from forestc.checks.result import CheckResult, EngineResult
-from forestc.checks.table import ENGINES, ROLES
-from forestc.checks.vectors import Vectors, vectors
 from forestc.commands.source import design_of
 from forestc.errors import CheckError, MissingToolError, OptionError, known_names, opt, said
+from forestc.fields.options import takes
 from forestc.forest.evaluate import Evaluation, evaluate_words
 from forestc.manifest.design import Design
 from forestc.manifest.notebook import shows
 from forestc.options.commands import CheckOptions
-from forestc.options.fields import takes
 from forestc.report.tables import check_text
 from forestc.rows.batches import ArrayRows, Rows
 from forestc.rows.files import rows_from
@@ -117,10 +118,10 @@ def _refuse(design: Design, options: CheckOptions) -> None:
     for name in options.engines or ():
         if name == BOARD and options.port is None:
             raise OptionError("no port of a board is given", where=opt.port, do=f"add {opt.port:PORT}")
-        if name not in (*ENGINES, BOARD):
-            raise OptionError(f"unknown engine {name!r}", where=opt.engines, do=known_names(name, ENGINES))
+        if name not in (*RUNNERS, BOARD):
+            raise OptionError(f"unknown engine {name!r}", where=opt.engines, do=known_names(name, RUNNERS))
     if options.prove:
-        if design.has_hardware or "engine" not in design.targets:
+        if design.has_hardware or not gives(design.targets, Gives.WALKERS):
             _ = design.netlist  # A design without a netlist raises here.
         need_provers(design, options.native)
 
@@ -159,9 +160,10 @@ def _run_engines(
 ) -> tuple[dict[str, EngineResult], dict[str, int], CoverageOfVectors]:
     """Returns {engine: result}, {origin: number of vectors}, and the vectors' coverage of leaves."""
     files, forest = design.manifest["files"], design.forest
-    fitting = [name for name in ENGINES if (ROLES[name] in files if ROLES[name] else design.has_hardware)]
+    fitting = [name for name, own in RUNNERS.items() if (own.role in files if own.role else design.has_hardware)]
     results = {name: EngineResult() for name in dict.fromkeys(options.engines or fitting) if name not in boards}
     all_of_it = options.every or bool(options.engines)
+    samples = {} if all_of_it else {name: runner.sample for name, runner in RUNNERS.items()}
     counts, coverage = dict[str, int](), CoverageOfVectors(forest)
     with tempfile.TemporaryDirectory(prefix="forestc-check-") as scratch:
         strict = bool(options.engines) or options.require
@@ -176,7 +178,7 @@ def _run_engines(
             options.progress(f"{', '.join(built)}: {sum(counts.values())} vectors")
             together(
                 [
-                    partial(_compare, engine, results[name], chunk, truth, 0 if all_of_it else engine.sample)
+                    partial(_compare, engine, results[name], chunk, truth, samples.get(name, 0))
                     for name, engine in built.items()
                 ]
             )
@@ -223,12 +225,12 @@ class _Build:
     def one_for_each_file(self) -> dict[str, Engine]:
         """Returns a tool that runs the design (an engine) for each file. A stand-in is built only if the engine that it
         replaces can't run."""
-        stand_ins = [name for name in self.found if ENGINES[name].stands_in_for in self.found]
+        stand_ins = [name for name in self.found if RUNNERS[name].stands_in_for in self.found]
         built = self.engines([name for name in self.found if name not in stand_ins])
-        built |= self.engines([name for name in stand_ins if ENGINES[name].stands_in_for not in built])
+        built |= self.engines([name for name in stand_ins if RUNNERS[name].stands_in_for not in built])
         for name in stand_ins:
             if name not in built and not self.found[name].why:
-                self.found[name].why = said(f"{ENGINES[name].stands_in_for} runs the same file; {opt.all} runs both")
+                self.found[name].why = said(f"{RUNNERS[name].stands_in_for} runs the same file; {opt.all} runs both")
         return built
 
     def _engine(self, name: str) -> Engine | None:
@@ -236,7 +238,7 @@ class _Build:
         folder.mkdir()
         start = time.perf_counter()
         try:
-            engine = ENGINES[name](self.design, folder)
+            engine = opened(name, self.design, folder)
         except MissingToolError as error:
             if self.strict:
                 raise CheckError(f"the engine {name} can't run: {error.what}", where=opt.engines, do=error.do) from None

@@ -10,18 +10,21 @@ from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any, Literal
 
-from forestc.backends import axi_stream
-from forestc.backends.base import Artifact, Source
-from forestc.backends.c import COptions, chosen_layout
+from forestc.backends.base import Artifact, Gives
 from forestc.backends.c import types as c_types
-from forestc.backends.c.choice import budget_note
+from forestc.backends.c.choice import budget_note, chosen_layout
+from forestc.backends.c.fitting import unfit
+from forestc.backends.c.options import COptions
 from forestc.backends.c.raw import by_position, column_types
-from forestc.backends.engine import engine_of
+from forestc.backends.engine.files import engine_of
 from forestc.backends.names import identifier, plain
-from forestc.backends.table import written
+from forestc.backends.source import Source
+from forestc.backends.stream import axi_stream
+from forestc.backends.stream.options import StreamOptions
+from forestc.backends.table import cores, gives, refuse, written
+from forestc.backends.vectors import Vectors
 from forestc.checks.agreement import Agreement, accuracy_record, agreement, set_aside
 from forestc.checks.bench import bench_vectors, bench_words, raw_rows, sample_vectors, selftest_answers, simulate_some
-from forestc.checks.vectors import Vectors, unfit
 from forestc.compilation.clock import latency_for
 from forestc.compilation.layouts import SMALLER, is_measured, measured_choice
 from forestc.compilation.level_search import PlannedRun, check_rows_that_score, planned_run
@@ -40,6 +43,7 @@ from forestc.engine.capacity import Capacity
 from forestc.engine.image import image_of
 from forestc.engine.sizing import capacity_of
 from forestc.errors import RowsError, opt, said
+from forestc.fields.options import takes
 from forestc.forest.ir import Forest
 from forestc.forest.summary import html_figures
 from forestc.forest.text import print_forest
@@ -60,8 +64,6 @@ from forestc.manifest.design import (
 from forestc.netlist.ir import Netlist
 from forestc.options.commands import SynthOptions
 from forestc.options.compile import CompileOptions
-from forestc.options.fields import takes
-from forestc.options.stream import StreamOptions
 from forestc.passes.base import Pass
 from forestc.passes.pipeline import Step
 from forestc.passes.word_formats import comparator_bits
@@ -326,13 +328,13 @@ def compile(options: CompileOptions) -> Compiled:
 def _stages(request: Request) -> Iterator[tuple[str, Callable[[Compilation], None]]]:
     yield "load", _load
     yield "passes", _run_passes
-    if "c" in request.targets and is_measured(request.options):
+    if gives(request.targets, Gives.HEADER) and is_measured(request.options):
         yield "layouts of C", _measure_layouts
     if request.has_hardware:
         yield "lower", _lower
     yield "emit", _emit
     yield "check", _compare
-    if {"verilog", "vhdl"} & set(request.targets):
+    if cores(request.targets):
         yield "estimate", _estimate
     yield "write", _write
 
@@ -352,7 +354,7 @@ def _load(run: Compilation) -> None:
     for note in run.notes:
         options.progress(note)
     run.c, run.lowering = options, run.request.lowering
-    if "c" in run.request.targets and run.c.raw:
+    if gives(run.request.targets, Gives.HEADER) and run.c.raw:
         if run.c.c_inputs == "float":
             c_types.float_inputs(run.source)
         run.c = replace(run.c, c_types=by_position(run.source, run.c.c_types))
@@ -404,7 +406,7 @@ def _run_passes(run: Compilation) -> None:
     run.notes += [leaves_note(step) for step in steps if "score_bound" in step.report]
     run.notes += [step.report["note"] for step in steps if "note" in step.report]
     run.rows = made_rows(source, run.given, (run.forest,)) if isinstance(run.given, Ranges) else run.given
-    if "c" in request.targets and not is_measured(run.c):
+    if gives(request.targets, Gives.HEADER) and not is_measured(run.c):
         run.c = replace(run.c, c_layout=chosen_layout(run.forest, run.c))
 
 
@@ -443,7 +445,8 @@ def _lower(run: Compilation) -> None:
 def _emit(run: Compilation) -> None:
     """Makes the files of the backends and most of the manifest."""
     request, forest, netlist, stream = run.request, run.forest, run.netlist, run.options.stream
-    if "engine" in request.targets:
+    refuse(forest, request.targets)
+    if gives(request.targets, Gives.WALKERS):
         given, name = run.options.engine, f"{identifier(forest.name)}_engine"
         run.capacity = capacity_of(forest, run.options.device, name) if given is None else engine_of(given)
     options = request.of_folder(run.c, run.lowering, run.capacity)

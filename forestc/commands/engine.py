@@ -13,8 +13,8 @@ from forestc.engine.capacity import Capacity
 from forestc.engine.folder import write_engine
 from forestc.engine.sizing import EngineRequest, blocks_of, capacity_for
 from forestc.errors import OptionError, opt
+from forestc.fields.options import takes
 from forestc.options.engine import EngineOptions
-from forestc.options.fields import takes
 from forestc.report.tables import Shown, titled
 
 

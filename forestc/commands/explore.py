@@ -32,10 +32,10 @@ from forestc.exploration.pool import pool_of
 from forestc.exploration.request import ExploreRequest
 from forestc.exploration.search import Ended, StudySearch
 from forestc.exploration.study import STUDY, TRIALS, Study, write_request
+from forestc.fields.amounts import tolerance_of
+from forestc.fields.options import options_of, takes
 from forestc.forest.ir import Forest
-from forestc.options.amounts import tolerance_of
 from forestc.options.explore import ExploreOptions
-from forestc.options.fields import options_of, takes
 from forestc.options.shared import quiet
 from forestc.report.page.notebook import open_study
 from forestc.rows.given import count_shared

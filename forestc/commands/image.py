@@ -8,21 +8,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from forestc.backends.engine import engine_of
+from forestc.backends.engine.files import engine_of
 from forestc.backends.names import identifier
 from forestc.checks.agreement import agreement
-from forestc.checks.walking import compare_image, compare_rows
+from forestc.checks.images import compare_image, compare_rows
 from forestc.commands.compile import quantize
 from forestc.commands.source import open_source
 from forestc.engine.capacity import Capacity
 from forestc.engine.image import EngineImage, image_of, model_hash
 from forestc.errors import ModelError, OptionError, opt
+from forestc.fields.options import takes
 from forestc.forest.ir import Forest
 from forestc.forest.numbers import word_bits
 from forestc.forest.words import word_note
 from forestc.manifest.design import Design
 from forestc.options.engine import ImageOptions
-from forestc.options.fields import takes
 from forestc.options.shared import Progress
 from forestc.passes.common_words import differing_missing, with_common_words
 from forestc.report.tables import Shown, figures_table, titled

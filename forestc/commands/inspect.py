@@ -6,12 +6,12 @@ from typing import Any
 
 from forestc.commands.source import open_source
 from forestc.errors import OptionError, opt
+from forestc.fields.options import takes
 from forestc.forest.node_text import feature_figures, node_figures
 from forestc.forest.text import print_forest
 from forestc.frontends import load
 from forestc.manifest.design import Design
 from forestc.options.commands import InspectOptions, PrintOptions
-from forestc.options.fields import takes
 
 
 @takes(InspectOptions)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from forestc.commands.compile import quantize
 from forestc.commands.source import open_source
+from forestc.fields.options import takes
 from forestc.forest.builder import changed
 from forestc.forest.ir import Forest
 from forestc.forest.numbers import Category, Ordered
@@ -19,7 +20,6 @@ from forestc.inputs.model import InputModel
 from forestc.inputs.text import printed, text_hash
 from forestc.manifest.design import Design
 from forestc.options.commands import LearnInputsOptions
-from forestc.options.fields import takes
 from forestc.rows.batches import FitAndHeldOut, Rows, count_rows
 from forestc.rows.given import rows_for_model
 from forestc.system.writing import write_text, writing

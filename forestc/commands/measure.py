@@ -14,13 +14,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from forestc.backends.base import Gives
 from forestc.backends.c.choice import entry_of
+from forestc.backends.c.fitting import unfit
 from forestc.backends.c.inputs import fits, inputs_of
-from forestc.checks.engines import Difference
-from forestc.checks.vectors import COSTLY, Vectors, unfit, vectors, with_raw
+from forestc.backends.running import Difference
+from forestc.backends.table import file_of
+from forestc.backends.vectors import COSTLY, Vectors, vectors, with_raw
 from forestc.commands.source import design_of
 from forestc.costs.boards import stands_for
 from forestc.errors import OptionError, known_names, opt, said
+from forestc.fields.options import takes
 from forestc.firmware import avr
 from forestc.firmware.costly import MOST_TRIED, costly_words
 from forestc.firmware.emulator import Machine, Run
@@ -30,7 +34,6 @@ from forestc.forest.evaluate import evaluate_words
 from forestc.forest.ir import Forest
 from forestc.manifest.design import Design
 from forestc.options.commands import MeasureOptions
-from forestc.options.fields import takes
 from forestc.report.tables import Shown, measure_tables, table
 from forestc.rows.batches import ArrayRows, Rows
 from forestc.rows.files import rows_from
@@ -82,7 +85,7 @@ def measure(options: MeasureOptions) -> Shown:
     cpu = CPUS[options.cpu]
     tool, simavr = find_compiler(cpu, options.compiler), find("simavr")
     design = design_of(options.design)
-    header = design.path("c")
+    header = file_of(design, Gives.HEADER)
     names = options.entries or [name for name in entry_names(design.forest, design.c_options, cpu) if name != "values"]
     entries = [measured_entry(design.forest, design.c_options, header.name, cpu, name) for name in dict.fromkeys(names)]
     given = _inputs(design, options)
@@ -168,7 +171,7 @@ def _inputs(design: Design, options: MeasureOptions) -> _Inputs:
 def _notes(design: Design, figures: Mapping[str, Any]) -> Iterator[str]:
     measured, c = figures["entries"], design.c_options
     for path in design.changed_files():
-        if path == design.manifest["files"]["c"]:
+        if path == str(file_of(design, Gives.HEADER).relative_to(design.folder)):
             yield f"{path} changed after forestc wrote it"
     for name, entry in measured.items():
         if entry["stack_why"]:

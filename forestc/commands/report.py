@@ -12,9 +12,9 @@ from forestc.compilation.synthesis import placement
 from forestc.errors import ForestcError, MissingExtraError, OptionError, opt
 from forestc.exploration.choice import unpruned
 from forestc.exploration.study import STUDY, Study, Trial, open_study
+from forestc.fields.options import takes
 from forestc.manifest.design import MANIFEST, Design, open_design
 from forestc.options.commands import ReportOptions
-from forestc.options.fields import takes
 from forestc.options.shared import Progress
 from forestc.report.page.assembly import check_writable, html, write
 from forestc.report.page.charts import altair, converter

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from forestc.commands.source import design_of
 from forestc.errors import ModelError, OptionError, opt
+from forestc.fields.options import takes
 from forestc.forest.numbers import FloatArray
 from forestc.inputs.columns import InputColumn
 from forestc.inputs.model import InputModel
 from forestc.inputs.reaching import reaching_rows
 from forestc.inputs.text import read_inputs
 from forestc.options.commands import SampleOptions
-from forestc.options.fields import takes
 from forestc.rows.csv_table import NULLS, SAMPLED
 from forestc.system.writing import replacing, writing
 

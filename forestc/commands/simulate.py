@@ -8,15 +8,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from forestc.backends.running import netlist_words
 from forestc.backends.saif import saif as activity_text
-from forestc.checks.engines import netlist_words
-from forestc.checks.vectors import expected
+from forestc.backends.vectors import expected
 from forestc.commands.source import design_of
 from forestc.errors import ForestcError
+from forestc.fields.options import takes
 from forestc.forest.evaluate import encode_numbers
 from forestc.manifest.design import Design
 from forestc.options.commands import SimulateOptions
-from forestc.options.fields import takes
 from forestc.report.tables import Shown, titled
 from forestc.rows.files import rows_from
 from forestc.system.writing import replacing, write_text, writing

@@ -6,16 +6,18 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from forestc.backends.engine import engine_of
+from forestc.backends.base import Gives
+from forestc.backends.engine.files import engine_of
+from forestc.backends.table import gives
 from forestc.compilation.engine_synthesis import engine_synthesis
 from forestc.compilation.synthesis import Circuit, check_fits, known_device, need_tools, synthesis_figures
 from forestc.engine.capacity import Capacity
 from forestc.engine.folder import CAPACITY, add_synthesis
 from forestc.engine.image import image_of
 from forestc.errors import OptionError, opt
+from forestc.fields.options import takes
 from forestc.manifest.design import MANIFEST, Design, open_design
 from forestc.options.commands import SynthOptions
-from forestc.options.fields import takes
 from forestc.report.tables import Shown, synth_tables, table
 from forestc.toolchain.vendor import PROGRAMS
 
@@ -61,13 +63,12 @@ def synth(options: SynthOptions) -> Shown:
     if not isinstance(options.design, Design) and _holds_engine(Path(options.design)):
         return _engine(options, engine_of(options.design), Path(options.design), None)
     design = options.design if isinstance(options.design, Design) else open_design(options.design)
-    if "engine" in design.targets and not design.has_hardware:
+    if gives(design.targets, Gives.WALKERS) and not design.has_hardware:
         return _engine(options, design.engine, design.folder, design)
     if options.stream and "stream" not in design.manifest:
         raise OptionError("the design has no stream wrapper", where=str(design.folder), do=f"compile with {opt.stream}")
     circuit = Circuit.of(design)
-    need_tools(options.device, options.native, vhdl=circuit.core == "vhdl")
-    design.path(circuit.core)  # A design without a core raises here.
+    need_tools(options.device, options.native, circuit.core)
     if not options.try_anyway:
         check_fits(circuit.netlist, options.device)
     figures = synthesis_figures(circuit, options)

@@ -7,16 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from forestc.backends.c import COptions, chosen_layout
-from forestc.backends.c.choice import entry_of, possible
+from forestc.backends.c.choice import chosen_layout, entry_of, possible
 from forestc.backends.c.layouts import LAYOUTS
-from forestc.checks.vectors import Vectors
+from forestc.backends.c.options import UNITS, CLayout, COptions, Layout
+from forestc.backends.vectors import Vectors
 from forestc.errors import MissingToolError, OptionError, opt
 from forestc.firmware.avr import INSTALL
 from forestc.firmware.layouts import LayoutFigures, measured_layouts
 from forestc.firmware.workbench import need_libraries
 from forestc.forest.ir import Forest
-from forestc.options.c import UNITS, CLayout, Layout
 from forestc.toolchain.firmware import CPUS, find_compiler
 from forestc.toolchain.run import find
 

@@ -12,6 +12,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from forestc.backends.base import Gives
+from forestc.backends.table import gives_only
 from forestc.compilation.layouts import is_measured
 from forestc.compilation.request import Request
 from forestc.costs.devices import DEVICES
@@ -197,7 +199,7 @@ def _measured_size(request: Request) -> Callable[[Forest], float] | None:
         from forestc.search.finalists import synthesized_luts
 
         return partial(synthesized_luts, device=options.device, lowering=request.lowering, native=options.native)
-    if set(request.targets) == {"c"} and is_measured(options):
+    if gives_only(request.targets, Gives.HEADER) and is_measured(options):
         cpu = CPUS[options.cpu]
         return partial(least_flash, options=options, cpu=cpu, compiler=find_compiler(cpu))
     return None

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from forestc.compilation.request import Request
+from forestc.fields.options import AN_OBJECT
 from forestc.forest.ir import Forest
-from forestc.options.fields import AN_OBJECT
 from forestc.passes.margins import bound_text
 from forestc.passes.pipeline import Step
 from forestc.system.version import __version__

@@ -8,10 +8,13 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from forestc.backends.c import COptions, check
-from forestc.backends.engine import engine_of
+from forestc.backends.base import Gives
+from forestc.backends.c.choice import check
+from forestc.backends.c.options import COptions
+from forestc.backends.engine.files import engine_of
 from forestc.backends.project import ProjectOptions
-from forestc.backends.table import FROM_THE_FOREST, TARGETS
+from forestc.backends.stream.options import StreamOptions
+from forestc.backends.table import TARGETS, core_of, cores, gives, lowered
 from forestc.compilation.layouts import is_measured
 from forestc.compilation.layouts import need_tools as need_tools_of_c
 from forestc.compilation.synthesis import known_device, need_tools
@@ -21,12 +24,11 @@ from forestc.costs.firmware import CPU_COSTS
 from forestc.costs.fitted import fitted
 from forestc.engine.capacity import Capacity
 from forestc.errors import OptionError, known_names, opt
+from forestc.fields.amounts import tolerance_of
+from forestc.fields.options import AN_OBJECT, Flag, recorded
 from forestc.lowering.timing import DEFAULT_FAMILY
 from forestc.lowering.trees import LoweringOptions
-from forestc.options.amounts import tolerance_of
 from forestc.options.compile import CompileOptions
-from forestc.options.fields import AN_OBJECT, Flag, recorded
-from forestc.options.stream import StreamOptions
 from forestc.passes import passes_from
 from forestc.passes.base import Pass, print_pass
 from forestc.rows.given import share_of
@@ -66,7 +68,7 @@ class Request:
         stop = effort_of(options.effort)
         named = None if passes is None else tuple(passes_from(passes, options.scores, options.seed))
         targets = _names(options.targets)
-        if "c" not in targets and options.cpu:
+        if options.cpu and not gives(targets, Gives.HEADER):
             raise OptionError(
                 "a processor and budgets are those of C", where=opt.target, do=f"add the target c, or remove {opt.cpu}"
             )
@@ -80,7 +82,7 @@ class Request:
             clock_mhz=None if options.clock_mhz is None else float(options.clock_mhz),
         )
         check(one_form)
-        if "c" in targets and is_measured(one_form):
+        if gives(targets, Gives.HEADER) and is_measured(one_form):
             need_tools_of_c(one_form)
         request = Request(one_form, level, named, stop, targets)
         request._check_hardware()
@@ -97,10 +99,10 @@ class Request:
             if given.device.startswith(LIBERTY):
                 do = f"compile without it, then forestc synth {given.out} --device {given.device}"
                 raise OptionError("a library of cells is for synth alone", where=opt.device, do=do)
-            if not {"verilog", "vhdl"} & set(self.targets):
-                raise OptionError("a device needs the core", where=opt.device, do="add the target verilog or vhdl")
+            if not cores(self.targets):
+                raise OptionError("a device needs the core", where=opt.device, do=_ADD_CORE)
             if not given.no_synth:
-                need_tools(given.device, given.native, vhdl="verilog" not in self.targets)
+                need_tools(given.device, given.native, core_of(self.targets))
         if given.clock_mhz is not None:
             if given.device is None or (given.latency and self.has_estimate):
                 raise OptionError(
@@ -115,7 +117,7 @@ class Request:
     @property
     def has_hardware(self) -> bool:
         """True if a target needs the netlist; C and engines do not."""
-        return not set(self.targets) <= FROM_THE_FOREST
+        return lowered(self.targets)
 
     @property
     def has_estimate(self) -> bool:
@@ -163,6 +165,14 @@ class Request:
         return {flag.key: flag.value for flag in self.flags}
 
 
+_ADD_CORE = f"add the target {' or '.join(name for name, target in TARGETS.items() if target.core is not None)}"
+
+
+def _named(*wanted: Gives) -> str:
+    """Returns the names of the targets that give one of these."""
+    return " or ".join(name for name, target in TARGETS.items() if target.gives in wanted)
+
+
 def _names(given: str | Sequence[str]) -> tuple[str, ...]:
     return tuple(name.strip() for name in given.split(",") if name.strip()) if isinstance(given, str) else tuple(given)
 
@@ -173,17 +183,20 @@ def _check_targets(targets: tuple[str, ...], given: CompileOptions) -> None:
     for target in targets:
         if target not in TARGETS:
             raise OptionError(f"unknown target {target!r}", where=opt.target, do=known_names(target, TARGETS))
-    if given.engine is not None and "engine" not in targets:
-        raise OptionError("an engine is given, and not wanted", where=opt.engine, do="add the target engine")
-    if {"engine", "vhdl"} <= set(targets) and "verilog" not in targets:
-        do = "add the target verilog, whose module a VHDL design instantiates as a component, or leave the engine out"
-        raise OptionError("the engine is written in Verilog alone, not in VHDL", where=opt.target, do=do)
+        needed = TARGETS[target].beside
+        if needed is not None and cores(targets) and not gives(targets, needed):
+            add = _named(needed)
+            do = f"add the target {add}, whose module other designs instantiate as a component, or leave {target} out"
+            raise OptionError(f"{target} has files of {add} alone", where=opt.target, do=do)
+    if given.engine is not None and not gives(targets, Gives.WALKERS):
+        do = f"add the target {_named(Gives.WALKERS)}"
+        raise OptionError("an engine is given, and not wanted", where=opt.engine, do=do)
     if given.engine is not None:
         engine_of(given.engine)  # refuses a bad engine before the model is read
-    if {"verilog", "vhdl"} & set(targets):
+    if cores(targets):
         fitted()  # refuses a damaged table of costs
-    if given.stream is not None and not {"verilog", "vhdl"} & set(targets):
-        raise OptionError("a stream wrapper needs the core", where=opt.stream, do="add the target verilog or vhdl")
+    if given.stream is not None and not cores(targets):
+        raise OptionError("a stream wrapper needs the core", where=opt.stream, do=_ADD_CORE)
 
 
 def _label(label: object, rows: object) -> str | list[str] | None:

@@ -10,9 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from forestc.backends.axi_stream import stream_of, stream_ports
+from forestc.backends.base import Core, Gives
 from forestc.backends.ports import input_fields, output_fields, width_of
-from forestc.backends.project import LANGUAGES, ProjectOptions, Sources
+from forestc.backends.project import ProjectOptions
+from forestc.backends.stream.axi_stream import stream_of, stream_ports
+from forestc.backends.stream.options import StreamOptions
+from forestc.backends.table import core_of, cores, file_of
 from forestc.costs.boards import LIBERTY, stands_for
 from forestc.costs.devices import DEVICES, PORTS, Device
 from forestc.costs.estimate import estimate, estimated
@@ -21,7 +24,6 @@ from forestc.manifest.design import Design
 from forestc.netlist.ir import Net, Netlist
 from forestc.options.commands import SynthOptions
 from forestc.options.shared import Progress, quiet
-from forestc.options.stream import StreamOptions
 from forestc.toolchain.ghdl import as_verilog, need_ghdl
 from forestc.toolchain.nextpnr import Placed, PlacedCell, place, placed_cells
 from forestc.toolchain.packaged import need_command
@@ -46,17 +48,14 @@ class Circuit:
             path = design.path(role)
             return path.name, path.read_text(encoding="utf-8")
 
+        if not cores(design.targets):
+            file_of(design, Gives.VERILOG)  # raises
         return Circuit(design.manifest, design.netlist, file)
 
     @property
-    def core(self) -> str:
-        """The role of the core's file: verilog, or vhdl without Verilog."""
-        return "verilog" if "verilog" in self.manifest["files"] else "vhdl"
-
-    @property
-    def language(self) -> Sources:
-        """How files of the core's language are named."""
-        return LANGUAGES[self.core]
+    def core(self) -> Core:
+        """The core that is synthesized: one that yosys reads, if there is one."""
+        return core_of(self.manifest["options"]["targets"])
 
     def bits(self, side: Literal["inputs", "outputs"]) -> int:
         """Returns the number of bits of the packed input port, or of the packed output port."""
@@ -106,7 +105,7 @@ def placement(
             do=f"add {opt.device}, of {', '.join(supported)}",
         )
     circuit = Circuit.of(design)
-    need_tools(device, native, vhdl=circuit.core == "vhdl")
+    need_tools(device, native, circuit.core)
     check_fits(circuit.netlist, device)
     target = DEVICES[device]
     with tempfile.TemporaryDirectory() as name:
@@ -117,7 +116,7 @@ def placement(
         family, written = target.family, "placed.json"
         placed = place(top, family.nextpnr, _options(target, top), family.logic_cell, native=native, written=written)
         cells = placed_cells(Path(name) / written)
-    count = len(circuit.netlist.cells) if circuit.core == "verilog" else 0  # GHDL gives nets other numbers.
+    count = len(circuit.netlist.cells) if circuit.core.yosys else 0  # GHDL gives nets other numbers.
     nets = [int(match[1]) if (match := _NET.match(cell.name)) else None for cell in cells]
     return Placement(
         device,
@@ -129,11 +128,11 @@ def placement(
 def _sources(circuit: Circuit, folder: Path, *, stream: bool) -> tuple[str, list[Path]]:
     """Writes the Verilog files, or GHDL's translation of the VHDL; returns the top module's name and their paths."""
     top = str(circuit.manifest["stream"]["module"] if stream else circuit.manifest["core"])
-    language = circuit.language
-    roles = [language.prefix + role for role in ("axi_lite", "axi_stream") if stream]
-    texts = {role: circuit.file(role)[1] for role in (circuit.core, *roles) if role in circuit.manifest["files"]}
-    if language.prefix:
-        texts = {"vhdl": as_verilog([text.encode() for text in texts.values()], top)}
+    core = circuit.core
+    roles = [core.prefix + role for role in ("axi_lite", "axi_stream") if stream]
+    texts = {role: circuit.file(role)[1] for role in (core.language, *roles) if role in circuit.manifest["files"]}
+    if not core.yosys:
+        texts = {core.language: as_verilog([text.encode() for text in texts.values()], top)}
     paths = [folder / f"{role}.v" for role in texts]
     for path, text in zip(paths, texts.values(), strict=True):
         path.write_text(text, encoding="utf-8")
@@ -199,15 +198,15 @@ def known_device(name: str) -> str:
     return device
 
 
-def need_tools(device: str, native: bool = False, *, vhdl: bool = False) -> None:
-    """Raises MissingToolError if a tool that `synth` needs for the device is not installed. vhdl: for a core in VHDL
-    alone, which GHDL translates for yosys."""
+def need_tools(device: str, native: bool = False, core: Core | None = None) -> None:
+    """Raises MissingToolError if a tool that `synth` needs for the device is not installed. GHDL translates cores that
+    yosys does not read. core: None for an engine."""
     tool = device.partition(":")[0]
     if tool in PROGRAMS:
         need_vendor(tool)
         return
     need_yosys(native)
-    if vhdl:
+    if core is not None and not core.yosys:
         need_ghdl()
     if device.startswith(LIBERTY):
         return
@@ -328,9 +327,9 @@ def _area_figures(circuit: Circuit, options: SynthOptions) -> dict[str, Any]:
 def _vendor_figures(circuit: Circuit, device: str, tool: str, part: str, progress: Progress) -> dict[str, Any]:
     period = ProjectOptions(clock_mhz=circuit.manifest["options"].get("clock_mhz")).period()
     with tempfile.TemporaryDirectory() as name:
-        prefix = circuit.language.prefix
+        prefix = circuit.core.prefix
         script, registered = prefix + tool, f"{prefix}registered"
-        files = {role: circuit.file(role) for role in (script, circuit.core, registered, f"{prefix}xdc")}
+        files = {role: circuit.file(role) for role in (script, circuit.core.language, registered, f"{prefix}xdc")}
         for file, text in files.values():
             (Path(name) / file).write_text(text, encoding="utf-8", newline="\n")
         start = time.perf_counter()

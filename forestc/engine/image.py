@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from forestc.engine.capacity import FORMAT, MOST_STEPS, Capacity
 from forestc.engine.verilog import MAGIC
-from forestc.errors import ForestcError, ModelError, OptionError, opt
+from forestc.errors import ForestcError, OptionError, opt
 from forestc.forest.ir import Forest
+from forestc.forest.refusals import Refusal
 from forestc.layouts.pairs import LEAF, Blocks, Layout, to_raised
 
 NONE, THRESHOLD, ARGMAX = range(3)
@@ -200,12 +201,8 @@ def packed_rows(forest: Forest, capacity: Capacity, words: NDArray[np.int64]) ->
 
 
 def columns_of(forest: Forest) -> NDArray[np.int64]:
-    """Returns the column of each feature in an engine's rows: (features,). Raises ModelError if two features have the
-    same column."""
-    columns = np.array(forest.row_columns, dtype=np.int64)
-    if len(np.unique(columns)) < len(columns):
-        raise ModelError("two features are made of one column", where=f"model {forest.name!r}", do="compile to verilog")
-    return columns
+    """Returns the column of each feature in an engine's rows: (features,)."""
+    return np.array(forest.row_columns, dtype=np.int64)
 
 
 def _decision(forest: Forest) -> tuple[int, int, int, int]:
@@ -218,26 +215,34 @@ def _decision(forest: Forest) -> tuple[int, int, int, int]:
     return ARGMAX, int(decision.ties == "last"), 0, 0
 
 
+REFUSALS = (
+    Refusal("models of several models, such as votes", lambda forest: not forest.single),
+    Refusal("trees that are not added, such as those of rule sets", lambda forest: forest.single and not forest.adds),
+    Refusal(
+        "decision by values after a link such as softmax",
+        lambda forest: (
+            forest.decision.kind == "argmax"
+            and forest.decision.on == "values"
+            and forest.link.kind not in ("identity", "order")
+        ),
+    ),
+    Refusal("two features of one column", lambda forest: len(set(forest.row_columns)) < len(forest.row_columns)),
+)
+
+
 def _check_kind(forest: Forest, capacity: Capacity) -> None:
     """Raises ModelError, OptionError or DoesNotFitError if the engine can't evaluate such a forest."""
     if not forest.quantized:
         raise OptionError(
             "an engine takes quantized forests", where="the model", do="run the passes first, as forestc image does"
         )
-    where, do = f"model {forest.name!r}", "compile to verilog or c"
-    if not forest.single:
-        raise ModelError(f"an engine computes no {forest.combine.kind} of several models", where=where, do=do)
-    if not forest.adds:
-        raise ModelError(f"an engine adds trees; it has no {forest.aggregate.kind} of them", where=where, do=do)
-    if (
-        forest.decision.kind == "argmax"
-        and forest.decision.on == "values"
-        and forest.link.kind not in ("identity", "order")
-    ):
-        raise ModelError("an engine decides by scores, and this model by values after its link", where=where, do=do)
+    for refusal in REFUSALS:
+        refusal.refuse(forest, "an engine", "compile to another target")
     if forest.decision.kind == "none" and not capacity.scores:
         raise DoesNotFitError(
-            "the model gives values, and the engine labels alone", where=where, do=f"write the engine with {opt.scores}"
+            "the model gives values, and the engine labels alone",
+            where=f"model {forest.name!r}",
+            do=f"write the engine with {opt.scores}",
         )
 
 

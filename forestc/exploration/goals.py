@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from forestc.backends.c.options import UNITS
 from forestc.errors import OptionError, known_names, opt
 from forestc.exploration.study import Goal, Limit
-from forestc.options.amounts import amount
-from forestc.options.c import UNITS
+from forestc.fields.amounts import amount
 
 Needs = Literal["", "device", "cpu"]
 

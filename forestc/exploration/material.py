@@ -16,9 +16,9 @@ from forestc.costs.prices import prices
 from forestc.errors import ModelError, OptionError, RowsError, known_names, opt, said
 from forestc.exploration.request import FEW_ROWS, FOLDS, HELD_OUT, ExploreRequest
 from forestc.exploration.space import compile_space, cost_of, first_value
+from forestc.fields.parameters import Choice, Parameter, used
 from forestc.forest.ir import Forest
 from forestc.frontends import load
-from forestc.options.parameters import Choice, Parameter, used
 from forestc.passes.quick_evaluation import answers_to
 from forestc.rows.batches import ArrayRows, Rows
 from forestc.rows.columns import accept_missing, adopt_names, name_classes

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from forestc.options.parameters import Choice, Parameter, Real, used
+from forestc.fields.parameters import Choice, Parameter, Real, used
 
 CHANGED = 1.5  # changes about this many parameters
 STEP = 0.12  # sets the standard deviation of a number's change, as share of its range

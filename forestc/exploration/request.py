@@ -8,7 +8,10 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
-from forestc.backends.c import COptions, check
+from forestc.backends.base import Gives
+from forestc.backends.c.choice import check
+from forestc.backends.c.options import COptions
+from forestc.backends.table import TARGETS
 from forestc.compilation.synthesis import known_device, need_tools
 from forestc.costs.devices import DEVICES
 from forestc.costs.estimate import estimated
@@ -16,7 +19,7 @@ from forestc.costs.fitted import fitted
 from forestc.errors import OptionError, opt
 from forestc.exploration.goals import FIGURES, spelled
 from forestc.exploration.study import RUNGS, Goal, Limit, Rung
-from forestc.options.amounts import tolerance_of
+from forestc.fields.amounts import tolerance_of
 from forestc.options.explore import ExploreOptions
 
 Top = Literal["estimate", "synthesis", "placed", "measured"]
@@ -126,7 +129,8 @@ class ExploreRequest(ExploreOptions):
 
     @property
     def targets(self) -> str:
-        return ",".join(["verilog"] * bool(self.device) + ["c"] * bool(self.cpu))
+        wanted = [Gives.VERILOG] * bool(self.device) + [Gives.HEADER] * bool(self.cpu)
+        return ",".join(name for name, target in TARGETS.items() if target.gives in wanted)
 
     def as_dict(self) -> dict[str, Any]:
         """Returns the options for study.json. Python objects that it can't hold become None."""

@@ -20,7 +20,7 @@ from forestc.exploration.mutation import mutated
 from forestc.exploration.request import masked
 from forestc.exploration.space import LEVEL, SHRINK, starts
 from forestc.exploration.study import Goal, Limit, Study, Trial
-from forestc.options.parameters import Choice, Parameter, Whole, used
+from forestc.fields.parameters import Choice, Parameter, Whole, used
 
 JOURNAL = "storage.log"
 NAME = "forestc"

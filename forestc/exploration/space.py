@@ -10,12 +10,12 @@ from typing import Any, get_args
 
 import numpy as np
 
+from forestc.backends.c.options import Layout
 from forestc.costs.devices import DEVICES
 from forestc.costs.prices import DEFAULT_COST
 from forestc.exploration.request import ExploreRequest
+from forestc.fields.parameters import Choice, Parameter, Whole, used
 from forestc.forest.ir import Forest
-from forestc.options.c import Layout
-from forestc.options.parameters import Choice, Parameter, Whole, used
 from forestc.passes import PASSES
 from forestc.passes.base import Pass, parse_passes, print_pass, refusal
 from forestc.passes.options import space_of

@@ -8,16 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.backends.c import types as c_types
+from forestc.backends.c.fitting import taken
 from forestc.backends.c.inputs import Inputs, inputs_of, numpy_type, rows_of
+from forestc.backends.c.options import COptions
 from forestc.backends.c.quantizer import row_type
 from forestc.backends.c.values import ValuesInC, shown
 from forestc.backends.names import identifier
-from forestc.checks.engines import Difference, difference, values_of
-from forestc.checks.vectors import Vectors, taken
+from forestc.backends.running import Difference, difference
+from forestc.backends.vectors import Vectors, values_of
 from forestc.errors import OptionError, known_names, opt
 from forestc.forest.evaluate import Evaluation
 from forestc.forest.ir import Forest
-from forestc.options.c import COptions
 from forestc.toolchain.firmware import ENTRY, Cpu
 from hdl_templates import render
 

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import numpy as np
 
-from forestc.backends.c import COptions, emit
 from forestc.backends.c.choice import entry_of
+from forestc.backends.c.header import emit
 from forestc.backends.c.inputs import inputs_of
+from forestc.backends.c.options import COptions, Layout
 from forestc.backends.names import identifier
-from forestc.checks.vectors import COSTLY, Vectors, with_raw
+from forestc.backends.vectors import COSTLY, Vectors, with_raw
 from forestc.errors import OptionError, ToolError, opt
 from forestc.firmware.bounds import bound_of_walks
 from forestc.firmware.costly import costly_words, depths_of
@@ -24,7 +25,6 @@ from forestc.firmware.workbench import Built, Workbench
 from forestc.forest.evaluate import leaf_nodes, missing_words
 from forestc.forest.ir import Forest
 from forestc.layouts.nodes import nodes_of
-from forestc.options.c import Layout
 from forestc.toolchain.firmware import Compiler, Cpu
 from forestc.toolchain.run import together
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from forestc.backends import amaranth
+from forestc.backends.amaranth import core as amaranth
 from forestc.manifest.design import Design, open_design
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from forestc.backends.hls import ap_type, cpp_body
+from forestc.backends.hls.core import ap_type, cpp_body
 from forestc.backends.names import identifier
 from forestc.errors import HERE, MissingExtraError, ModelError, OptionError
 from forestc.forest.builder import changed, changed_tree

@@ -10,8 +10,11 @@ from functools import cache
 from importlib.resources import files as files_of
 from typing import Any, get_args
 
+from forestc.backends.c.options import CLayout
 from forestc.backends.hdl import module_name
 from forestc.backends.ports import Field, input_fields, output_fields, width_of
+from forestc.backends.table import TARGETS
+from forestc.fields.options import schema_of
 from forestc.forest.ir import Forest
 from forestc.forest.numbers import Fixed, word_range
 from forestc.forest.text import print_forest
@@ -19,9 +22,7 @@ from forestc.forest.words import word_example
 from forestc.lowering.draft import feature_word
 from forestc.netlist.ir import Netlist
 from forestc.netlist.ports import label_port, score_port
-from forestc.options.c import CLayout
 from forestc.options.compile import CompileOptions
-from forestc.options.fields import schema_of
 from forestc.system.records import COUNT, FIGURE, INNER_PATH, TEXT, Schema
 
 FORMAT = 5
@@ -35,7 +36,9 @@ def schema() -> dict[str, Any]:
     options = schema_of(CompileOptions)
     closed = {"properties": options, "required": list(options), "additionalProperties": False}
     result["properties"]["made"]["properties"]["options"] |= closed
-    result["properties"]["options"]["properties"]["c"]["properties"]["layout"]["enum"] = [*get_args(CLayout)]
+    written = result["properties"]["options"]["properties"]
+    written["targets"]["items"] = {"enum": [*TARGETS]}
+    written["c"]["properties"]["layout"]["enum"] = [*get_args(CLayout)]
     return result
 
 

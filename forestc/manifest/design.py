@@ -13,10 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from forestc.backends.c import check
-from forestc.backends.engine import engine_of
+from forestc.backends.base import Gives
+from forestc.backends.c.choice import check
+from forestc.backends.c.options import COptions, c_options_of
+from forestc.backends.engine.files import engine_of
+from forestc.backends.engine.reading import capacity_in
 from forestc.backends.ports import Field, packed_bytes, unpacked, width_of
-from forestc.backends.table import FROM_THE_FOREST, TARGETS, implied_roles
+from forestc.backends.stream.options import StreamOptions
+from forestc.backends.table import TARGETS, gives, implied_roles, lowered
 from forestc.engine.capacity import Capacity
 from forestc.errors import ForestcError, ModelError, OptionError, RowsError, opt
 from forestc.forest.ir import Forest
@@ -32,8 +36,6 @@ from forestc.manifest.notebook import shown_as
 from forestc.manifest.results import MEASURED, Command, Result, add_result, check_figures, read_results
 from forestc.netlist.ir import Netlist, WordType
 from forestc.netlist.ports import Port
-from forestc.options.c import COptions, c_options_of
-from forestc.options.stream import StreamOptions
 from forestc.rows.encode import encode
 from forestc.system.records import (
     TEXT,
@@ -129,7 +131,7 @@ class Design(FittedEstimator):
     @property
     def has_hardware(self) -> bool:
         """True if a file in the folder was written from a netlist; False for C and engines alone."""
-        return not set(self.targets) <= FROM_THE_FOREST
+        return lowered(self.targets)
 
     @property
     def c_options(self) -> COptions:
@@ -150,8 +152,7 @@ class Design(FittedEstimator):
         ForestcError
             If the folder has no engine.
         """
-        self.path("engine")
-        return Capacity.of(self.manifest["options"]["engine"])
+        return capacity_in(self)
 
     @property
     def netlist(self) -> Netlist:
@@ -285,8 +286,8 @@ class Design(FittedEstimator):
 
     def _need_hardware(self) -> None:
         if not self.has_hardware:
-            written = "only C was written, no hardware" if set(self.targets) == {"c"} else "no unrolled hardware"
-            raise ForestcError(written, where=str(self.folder), do=f"add {opt.target:verilog}")
+            needed = next(name for name, target in TARGETS.items() if target.lowered)
+            raise ForestcError("no unrolled hardware", where=str(self.folder), do=f"add {opt.target:{needed}}")
 
     def _fields(self, key: str) -> list[Field]:
         """Returns the fields of a port from the manifest. key: `features` or `outputs`."""
@@ -316,7 +317,8 @@ class Design(FittedEstimator):
         """
         if role not in self.manifest["files"]:
             option = f"{opt.c_project:all}" if role.startswith("c_") else opt.stream
-            option = f"{opt.target:{role}}" if role in TARGETS else option
+            writer = next((name for name, target in TARGETS.items() if role in target.roles({}, ())), "")
+            option = f"{opt.target:{writer}}" if writer else option
             raise ForestcError(
                 f"the design has no file of the role {role}", where=str(self.folder), do=f"compile with {option}"
             )
@@ -520,7 +522,7 @@ def _check_options(options: Mapping[str, Any]) -> None:
             make()
         except OptionError as error:
             raise DamagedError(f"options.{name}: {error}") from None
-    if ("engine" in options["targets"]) != ("engine" in options):
+    if gives(options["targets"], Gives.WALKERS) != ("engine" in options):
         raise DamagedError("options.engine and options.targets do not belong together")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
-from forestc.options.fields import argument, flag, option
+from forestc.fields.options import argument, flag, option
 from forestc.options.shared import BAUD, FOLDER, Progress, native_option, progress_keyword
 
 _BOARD = flag("--board", "the board, such as icebreaker, ulx3s-25f or tang-nano-9k", "BOARD")

@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
+from forestc.backends.table import RUNNERS
 from forestc.errors import opt
-from forestc.options.fields import argument, flag, keyword, option
+from forestc.fields.options import argument, flag, keyword, option
 from forestc.options.shared import (
     BAUD,
     FOLDER,
@@ -48,8 +49,7 @@ class CheckOptions:
     engines: Sequence[str] | None = option(
         None,
         "--engines",
-        "what to run, a list of: netlist, icarus, verilator, ghdl, nvc, ghdl_stream, nvc_stream, c, words, hls, "
-        f"amaranth, engine, engine-icarus, image; with {opt.port} also board; default: one for each file",
+        f"what to run, a list of: {', '.join(RUNNERS)}; with {opt.port} also board; default: one for each file",
         listed=True,
     )
     every: bool = option(False, "--all", "run all engines on all vectors (slow)")

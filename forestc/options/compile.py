@@ -7,9 +7,11 @@ from dataclasses import KW_ONLY, dataclass, field
 from os import PathLike
 from typing import Any, Literal
 
+from forestc.backends.c.options import COptions
+from forestc.backends.stream.options import StreamOptions
+from forestc.backends.table import TARGETS
 from forestc.errors import OptionError, opt
-from forestc.options.c import COptions
-from forestc.options.fields import flag, keyword, option
+from forestc.fields.options import flag, keyword, option
 from forestc.options.shared import (
     HELD_OUT,
     LABELS,
@@ -23,9 +25,7 @@ from forestc.options.shared import (
     sampled_option,
     trust_option,
 )
-from forestc.options.stream import StreamOptions
 
-TARGETS = ("verilog", "vhdl", "c", "hls", "amaranth", "engine")
 _SHARE_OR_FILE = {"type": ["string", "number", "null"]}
 _LEVEL = {"type": ["integer", "null"], "minimum": 0, "enum": [0, 1, 2, 3, None]}
 
@@ -137,7 +137,7 @@ class _ModelAndHardware:
     targets: str | Sequence[str] = option(
         ("verilog", "c"),
         "--target",
-        "output languages, a list of: verilog, vhdl, c, hls, amaranth, engine",
+        f"output languages, a list of: {', '.join(TARGETS)}",
         schema={"type": "array", "items": {"enum": [*TARGETS]}},
     )
     latency: int = option(

@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Literal
 
 from forestc.errors import opt
-from forestc.options.fields import argument, flag, option
+from forestc.fields.options import argument, flag, option
 from forestc.options.shared import (
     HELD_OUT,
     LABELS,

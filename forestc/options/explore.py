@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Literal
 
 from forestc.errors import opt
-from forestc.options.fields import flag, option
+from forestc.fields.options import flag, option
 from forestc.options.shared import (
     Progress,
     iterations_option,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from forestc.errors import KEYWORDS
+from forestc.fields.options import options_of, value_type
 from forestc.options import commands
 from forestc.options.boards import BitstreamOptions, ProgramOptions
 from forestc.options.compile import CompileOptions
 from forestc.options.engine import EngineOptions, ImageOptions
 from forestc.options.explore import ExploreOptions
-from forestc.options.fields import options_of, value_type
 
 KINDS: tuple[Any, ...] = (
     CompileOptions, ExploreOptions, EngineOptions, ImageOptions, commands.InspectOptions, commands.CheckOptions,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from forestc.options.fields import argument, keyword, option
+from forestc.fields.options import argument, keyword, option
 
 MODEL = argument(
     "MODEL",

@@ -17,8 +17,8 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 import numpy as np
 
 from forestc.errors import OptionError
-from forestc.options.amounts import MOST_TOLERANCE
-from forestc.options.parameters import Choice, Parameter, Real, Value, Whole
+from forestc.fields.amounts import MOST_TOLERANCE
+from forestc.fields.parameters import Choice, Parameter, Real, Value, Whole
 from forestc.passes.base import Pass
 
 DEFAULT_TOLERANCE = 0.01  # share of accuracy that may be lost on held-out rows by default

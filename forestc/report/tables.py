@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from rich.table import Table
 from rich.text import Text
 
+from forestc.backends.base import Gives
+from forestc.backends.table import gives_only
 from forestc.forest.summary import counted, shown
 from forestc.report.widths import as_text
 from forestc.rows.accuracy import GENERATED, MEASURED_ON
@@ -126,7 +128,7 @@ def compile_tables(figures: Mapping[str, Any]) -> list[Table | Text]:
     on_given, held_out, quality = measured["given"], measured["held_out"], measured["measure"]
     both = [on_given] if held_out is None else [on_given, held_out]
     summary = [*quality_rows(quality, both), ("rows measured on", *(f"{on['rows']:,}" for on in both))]
-    hardware = set(figures["targets"]) != {"c"}
+    hardware = not gives_only(figures["targets"], Gives.HEADER)
     rows = [
         ("conditions of all nodes", f"{figures['conditions']:,}"),
         ("comparators: distinct conditions", f"{figures['distinct_conditions']:,}"),

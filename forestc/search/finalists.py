@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from forestc.backends import verilog
+from forestc.backends.verilog import core as verilog
 from forestc.costs.devices import DEVICES
 from forestc.forest.ir import Forest
 from forestc.lowering.trees import LoweringOptions, lower

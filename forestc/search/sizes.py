@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
+from forestc.backends.base import Gives
 from forestc.backends.c.rough import rough_costs
+from forestc.backends.table import gives_only
 from forestc.costs.devices import DEVICES
 from forestc.costs.estimate import estimate, estimated
 from forestc.costs.firmware import DEFAULT_CPU
@@ -28,7 +30,7 @@ class Size:
 def size_of(targets: Collection[str], device: str | None, cpu: str, lowering: LoweringOptions) -> Size:
     """Returns the size to minimize: bytes of flash if only C is written; otherwise LUTs of the device, or of `DEVICE`
     if none is given or it has no estimates."""
-    if set(targets) == {"c"}:
+    if gives_only(targets, Gives.HEADER):
         cpu = cpu or DEFAULT_CPU
 
         def flash(forest: Forest) -> float:

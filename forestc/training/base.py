@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.costs.prices import Prices
-from forestc.options.parameters import Parameter
+from forestc.fields.parameters import Parameter
 
 
 @dataclass(frozen=True)

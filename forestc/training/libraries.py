@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.errors import PYTHON, ForestcError, OptionError
+from forestc.fields.parameters import Choice, Parameter, Real, Whole
 from forestc.frontends import load
-from forestc.options.parameters import Choice, Parameter, Real, Whole
 from forestc.training.base import Task
 from forestc.training.grid import on_grid, steps_of
 

@@ -13,11 +13,11 @@ from forestc.algorithms.boosting.boost import integer_bias
 from forestc.algorithms.boosting.cuts import cuts_at, cuts_of, grid_cuts, quantile_cuts
 from forestc.algorithms.boosting.trees import Growth
 from forestc.errors import OptionError
+from forestc.fields.parameters import Choice, Parameter, Real, Whole
 from forestc.forest.builder import read_features
 from forestc.forest.conditions import Below, Condition
 from forestc.forest.ir import Feature, Forest, Provenance
 from forestc.forest.numbers import FLOAT64
-from forestc.options.parameters import Choice, Parameter, Real, Whole
 from forestc.passes.grown_trees import Grower, constant_tree, leaf_unit, sum_of_trees
 from forestc.rows.noise import with_noise
 from forestc.system.version import __version__

@@ -23,12 +23,14 @@ from random_netlists import all_kinds
 from thinned import only
 
 import forestc
-from forestc.backends import amaranth, hdl, verilog
+from forestc.backends import hdl
+from forestc.backends.amaranth import core as amaranth
+from forestc.backends.amaranth.engine import AmaranthEngine
 from forestc.backends.ports import input_fields, output_fields
-from forestc.checks.engines import AmaranthEngine
+from forestc.backends.vectors import Vectors, expected, vectors
+from forestc.backends.verilog import core as verilog
 from forestc.checks.proof.equality import prove_component, prove_equal
 from forestc.checks.proof.verilog_text import read_core
-from forestc.checks.vectors import Vectors, expected, vectors
 from forestc.errors import CheckError, ForestcError, MissingExtraError, ToolError
 from forestc.forest.builder import changed, make_forest, make_tree
 from forestc.forest.evaluate import evaluate_words

@@ -23,11 +23,14 @@ from sklearn.tree import DecisionTreeClassifier
 from thinned import only, thinned
 
 import forestc
-from forestc.backends import axi_stream, verilog
-from forestc.backends.axi_stream import StreamOptions, register_map, stream_of
+from forestc.backends.hdl import vector_lines
 from forestc.backends.ports import input_fields, output_fields, pack
+from forestc.backends.stream import axi_stream
+from forestc.backends.stream.axi_stream import StreamOptions, register_map, stream_of
+from forestc.backends.table import CORES
+from forestc.backends.vectors import expected, random_words
+from forestc.backends.verilog import core as verilog
 from forestc.checks.bench import raw_rows
-from forestc.checks.vectors import expected, random_words
 from forestc.errors import OptionError
 from forestc.forest.text import print_forest
 from forestc.lowering.trees import LoweringOptions, lower
@@ -62,12 +65,12 @@ def written(folder, latency, outputs, options, count=VECTORS):
     random = np.random.default_rng(latency)
     words = np.stack([random.integers(0, 1 << f.word.width, count) for f in inputs], axis=1)
     words = np.where([f.word.signed for f in inputs], words - [1 << (f.word.width - 1) for f in inputs], words)
-    lines = verilog.vector_lines(inputs, results, pack(inputs, words), pack(results, expected(FOREST, netlist, words)))
+    lines = vector_lines(inputs, results, pack(inputs, words), pack(results, expected(FOREST, netlist, words)))
     (folder / "vectors.txt").write_text(lines)
     for path, text in verilog.emit(netlist).items():
         (folder / path).write_text(text)
     (folder / "rows.txt").write_text(raw_rows(FOREST, netlist))
-    parts = axi_stream.emit(FOREST, netlist, options, design_hash(print_forest(FOREST), {}))
+    parts = axi_stream.emit(FOREST, netlist, options, design_hash(print_forest(FOREST), {}), CORES["verilog"])
     for path, text in parts.values():
         (folder / path).write_text(text)
     return netlist, parts
@@ -166,10 +169,10 @@ def test_lint_is_clean(need_tool, tmp_path, latency, outputs, options):
 def test_output_is_pure_and_its_names_stay_inside():
     netlist = lower(FOREST, LoweringOptions(latency=2))
     options = StreamOptions(tdata_bits=8, registers=True)
-    first = axi_stream.emit(FOREST, netlist, options, "ab" * 32)
-    assert first == axi_stream.emit(FOREST, netlist, options, "ab" * 32)
+    first = axi_stream.emit(FOREST, netlist, options, "ab" * 32, CORES["verilog"])
+    assert first == axi_stream.emit(FOREST, netlist, options, "ab" * 32, CORES["verilog"])
     assert [*first] == ["axi_stream", "axi_lite", "ip_xact", "driver", "words", "cocotb"]
-    assert [*axi_stream.emit(FOREST, netlist, StreamOptions(), "ab" * 32)] == [
+    assert [*axi_stream.emit(FOREST, netlist, StreamOptions(), "ab" * 32, CORES["verilog"])] == [
         "axi_stream",
         "ip_xact",
         "driver",
@@ -227,7 +230,7 @@ def test_compile_writes_the_wrapper_and_the_manifest_tells_of_it(need_tool, tmp_
 def texts(latency, outputs, options, language="verilog"):
     """Returns the files by role, with the hash abab... in them."""
     netlist = lower(FOREST, LoweringOptions(latency=latency, outputs=outputs))
-    files = axi_stream.emit(FOREST, netlist, options, "ab" * 32, language)
+    files = axi_stream.emit(FOREST, netlist, options, "ab" * 32, CORES[language])
     return netlist, {role.removeprefix("vhdl_"): text for role, (_, text) in files.items()}
 
 

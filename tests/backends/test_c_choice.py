@@ -14,9 +14,10 @@ from sklearn.datasets import load_digits
 from sklearn.ensemble import RandomForestClassifier
 
 import forestc
-from forestc.backends.c import COptions, check, chosen_layout
 from forestc.backends.c import choice as c_choice
+from forestc.backends.c.choice import check, chosen_layout
 from forestc.backends.c.layouts import LAYOUTS
+from forestc.backends.c.options import COptions
 from forestc.backends.c.rough import rough_costs
 from forestc.costs.firmware import CPU_COSTS
 from forestc.errors import OptionError

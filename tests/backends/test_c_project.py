@@ -17,11 +17,12 @@ from sklearn.base import clone
 from thinned import only
 
 import forestc
-from forestc.backends.c import KITS, COptions, check
 from forestc.backends.c import project as c_project
+from forestc.backends.c.choice import KITS, check
+from forestc.backends.c.options import COptions
 from forestc.backends.table import implied_roles
+from forestc.backends.vectors import vectors
 from forestc.checks.bench import SELFTEST_ROWS, selftest_answers
-from forestc.checks.vectors import vectors
 from forestc.errors import ForestcError, OptionError
 from forestc.forest.evaluate import evaluate_words
 from forestc.rows.batches import ArrayRows

@@ -12,8 +12,8 @@ from sklearn.ensemble import RandomForestClassifier
 from thinned import thinned
 
 import forestc
-from forestc.backends import c
-from forestc.backends.c import COptions
+from forestc.backends.c import header as c
+from forestc.backends.c.options import COptions
 
 ALL, NONE = -(10**6), 10**6  # bytes that ranking costs: so few that it always pays, or more than it can gain
 

@@ -9,8 +9,9 @@ import pytest
 from forest_kinds import RAW
 from random_forests import random_forest
 
-from forestc.backends.c import COptions, check
+from forestc.backends.c.choice import check
 from forestc.backends.c.inputs import fits, inputs_of
+from forestc.backends.c.options import COptions
 from forestc.backends.c.raw import TYPES, by_position, column_types, parsed
 from forestc.errors import OptionError
 from forestc.forest.evaluate import evaluate_words

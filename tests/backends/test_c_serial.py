@@ -16,7 +16,7 @@ from models import trained
 
 import forestc
 from forestc.backends.c.serial import line_of
-from forestc.checks.vectors import vectors
+from forestc.backends.vectors import vectors
 from forestc.forest.evaluate import evaluate_words
 from forestc.rows.batches import ArrayRows
 from forestc.system.calls import pseudo_terminal

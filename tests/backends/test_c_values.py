@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from thinned import only
 
-from forestc.backends.c import COptions, emit
+from forestc.backends.c.header import emit
+from forestc.backends.c.options import COptions
 from forestc.backends.c.types import score_type
 from forestc.backends.c.values import shown
 from forestc.forest.builder import make_forest, make_tree

@@ -21,17 +21,16 @@ from sklearn.ensemble import RandomForestRegressor
 from thinned import only
 
 import forestc
-from forestc.backends import c
-from forestc.backends.c import COptions
+from forestc.backends.c import header as c
 from forestc.backends.c import selftest as c_selftest
 from forestc.backends.c import types as c_types
 from forestc.backends.c.inputs import inputs_of
+from forestc.backends.c.options import COptions, CValues
 from forestc.backends.c.quantizer import row_type
 from forestc.backends.c.values import shown
 from forestc.checks.bench import selftest_answers
 from forestc.forest.numbers import Category, word_range
 from forestc.layouts import ranks
-from forestc.options.c import CValues
 from forestc.rows.batches import ArrayRows
 from forestc.toolchain.compilers import STRICT, c_compiler, cxx_compiler, sanitizers
 

@@ -11,13 +11,14 @@ from forest_designs import design, differences, hard_vectors
 from needs import ap_headers
 from random_forests import random_forest
 
-from forestc.backends import hls
-from forestc.backends.hls import HlsOptions
+from forestc.backends.hdl import vector_lines
+from forestc.backends.hls import core as hls
+from forestc.backends.hls import engine as hls_engine
+from forestc.backends.hls.core import HlsOptions
 from forestc.backends.names import feature_name
 from forestc.backends.ports import input_fields, output_fields, pack
-from forestc.backends.verilog import vector_lines
-from forestc.checks.engines import HlsEngine
-from forestc.checks.vectors import expected
+from forestc.backends.table import opened
+from forestc.backends.vectors import expected
 from forestc.errors import OptionError, ToolError
 from forestc.forest.numbers import Category, Fixed
 from forestc.lowering.trees import lower
@@ -43,7 +44,7 @@ def test_a_wrong_comparator_is_found(tmp_path):
     text = path.read_text()
     line = next(line for line in text.splitlines() if " c" in line and "(~" in line)
     path.write_text(text.replace(line, line.replace("(~", "(", 1)))
-    assert differences(HlsEngine, made, tmp_path, 12).count > 0
+    assert differences("hls", made, tmp_path, 12).count > 0
 
 
 @pytest.mark.parametrize("block", [5, 1024])
@@ -51,17 +52,17 @@ def test_it_is_clean_under_warnings_and_its_bench_passes(tmp_path, monkeypatch, 
     monkeypatch.setattr(hls, "BLOCK", block)
     forest = random_forest(21, True, "argmax")
     made = design(forest, tmp_path, outputs="both", targets=("hls",))
-    netlist, top = made.netlist, hls.top_name(made.netlist)
+    netlist, top, folder = made.netlist, hls.top_name(made.netlist), tmp_path / "hls"
     words = hard_vectors(forest, 21).words[:500]
     inputs, outputs = input_fields(netlist), output_fields(netlist)
     wanted = pack(outputs, expected(forest, netlist, words))
-    program = compiled(tmp_path, f"{top}.cpp", f"{top}_tb.cpp")
-    (tmp_path / "vectors.txt").write_text(vector_lines(inputs, outputs, pack(inputs, words), wanted))
-    done = subprocess.run([program], cwd=tmp_path, capture_output=True, text=True, check=True)
+    program = compiled(folder, f"{top}.cpp", f"{top}_tb.cpp")
+    (folder / "vectors.txt").write_text(vector_lines(inputs, outputs, pack(inputs, words), wanted))
+    done = subprocess.run([program], cwd=folder, capture_output=True, text=True, check=True)
     assert done.stdout == f"PASS {len(words)} vectors\n"
     wanted[7] ^= 1
-    (tmp_path / "vectors.txt").write_text(vector_lines(inputs, outputs, pack(inputs, words), wanted))
-    done = subprocess.run([program], cwd=tmp_path, capture_output=True, text=True, check=False)
+    (folder / "vectors.txt").write_text(vector_lines(inputs, outputs, pack(inputs, words), wanted))
+    done = subprocess.run([program], cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 1 and f"FAIL 1 of {len(words)} vectors" in done.stdout
 
 
@@ -71,7 +72,7 @@ def test_features_as_ap_fixed_are_rounded_and_saturated_as_the_words_are(tmp_pat
     features = tuple(replace(f, missing=i % 2 == 0, number=types[i]) for i, f in enumerate(forest.features))
     forest = replace(forest, features=features)
     made = design(forest, tmp_path, outputs="both", targets=("hls",))
-    top = hls.top_name(made.netlist)
+    top, folder = hls.top_name(made.netlist), tmp_path / "hls"
     random = np.random.default_rng(0)
     rows = np.zeros((400, len(features)))
     lines = []
@@ -90,12 +91,12 @@ def test_features_as_ap_fixed_are_rounded_and_saturated_as_the_words_are(tmp_pat
             lines.append(f"v.{name} = in[{i}];")
     names = [field.name for field in output_fields(made.netlist)]
     results = " ".join(f"out[{k}] = y.{name};" for k, name in enumerate(names))
-    (tmp_path / "main.cpp").write_text(
+    (folder / "main.cpp").write_text(
         f'#include <cstdio>\n#include <cstdint>\n#include "{top}.h"\nint main() {{ double in[{len(features)}]; '
         f"int64_t out[{len(names)}]; while (std::fread(in, sizeof in, 1, stdin) == 1) {{ {top}_values v; {top}_y y; "
         f"{' '.join(lines)} {top}_fixed(v, y); {results} std::fwrite(out, sizeof out, 1, stdout); }} }}\n"
     )
-    program = compiled(tmp_path, f"{top}.cpp", "main.cpp")
+    program = compiled(folder, f"{top}.cpp", "main.cpp")
     out = subprocess.run([program], input=rows.tobytes(), capture_output=True, check=True).stdout
     got = np.frombuffer(out, dtype=np.int64).reshape(-1, len(names))
     assert np.array_equal(got, expected(forest, made.netlist, encode(forest, rows)))
@@ -117,12 +118,10 @@ def test_the_scripts_name_the_files_that_are_there():
 
 
 def test_without_the_headers_the_engine_names_the_extra(tmp_path, monkeypatch):
-    from forestc.checks import engines
-
     made = design(random_forest(1, True, "binary"), tmp_path, targets=("hls",))
-    monkeypatch.setattr(engines, "ap_types", lambda: None)
+    monkeypatch.setattr(hls_engine, "ap_types", lambda: None)
     with pytest.raises(ToolError, match=r'pip install "forestc\[hls\]"'):
-        HlsEngine(made, tmp_path)
+        opened("hls", made, tmp_path)
 
 
 def test_cells_of_wide_words(tmp_path, monkeypatch):

@@ -12,7 +12,7 @@ from random_forests import random_forest
 from thinned import only
 
 import forestc
-from forestc.backends import verilog
+from forestc.backends.verilog import core as verilog
 from forestc.forest.builder import changed
 from forestc.lowering.trees import LoweringOptions, lower
 from forestc.toolchain.verilator import find_verilator

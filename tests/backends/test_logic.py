@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from forestc.backends import verilog
 from forestc.backends.logic import Lookup, below, compared
+from forestc.backends.verilog import core as verilog
 from forestc.errors import InternalError
 from forestc.netlist.builder import NetlistBuilder
 from forestc.netlist.ir import WordType

@@ -14,10 +14,10 @@ from sklearn.ensemble import RandomForestClassifier
 from thinned import only
 
 import forestc
+from forestc.backends.c.options import CLayout
+from forestc.fields.options import recorded
 from forestc.manifest.content import FORMAT, schema
-from forestc.options.c import CLayout
 from forestc.options.compile import CompileOptions
-from forestc.options.fields import recorded
 
 VALIDATOR = jsonschema.Draft202012Validator(schema())
 STREAM = forestc.StreamOptions(tdata_bits=64, user_bits=4, registers=True, align=16)

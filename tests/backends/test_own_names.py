@@ -13,9 +13,15 @@ import pytest
 from needs import ap_headers
 from thinned import only
 
-from forestc.backends import amaranth, axi_stream, c, hls, project, verilog
-from forestc.backends.axi_stream import StreamOptions
+from forestc.backends import project
+from forestc.backends.amaranth import core as amaranth
+from forestc.backends.c import header as c
+from forestc.backends.hls import core as hls
 from forestc.backends.names import RESERVED, identifier
+from forestc.backends.stream import axi_stream
+from forestc.backends.stream.axi_stream import StreamOptions
+from forestc.backends.table import CORES
+from forestc.backends.verilog import core as verilog
 from forestc.errors import OptionError
 from forestc.forest.text import parse_forest
 from forestc.lowering.trees import LoweringOptions, lower
@@ -42,8 +48,8 @@ def designs(name):
 def verilog_files(forest, netlist, stream):
     """Returns the Verilog files by name."""
     files = verilog.emit(netlist)
-    files |= dict(axi_stream.emit(forest, netlist, stream, "0" * 64).values())
-    files |= dict(project.emit(netlist, {"core": "core.v"}).values())
+    files |= dict(axi_stream.emit(forest, netlist, stream, "0" * 64, CORES["verilog"]).values())
+    files |= dict(project.emit(netlist, {"core": "core.v"}, CORES["verilog"]).values())
     return {path: text for path, text in files.items() if path.endswith(".v")}
 
 

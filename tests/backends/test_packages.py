@@ -11,10 +11,14 @@ import pytest
 from random_forests import random_forest
 from vhdl_tools import STANDARDS, analyzed, ghdl
 
-from forestc.backends import packages, quantizer, verilog, vhdl
-from forestc.backends.lanes import layout_of
+from forestc.backends import packages
 from forestc.backends.ports import input_fields, output_fields, pack, packed_bytes, width_of
-from forestc.checks.vectors import expected, random_words
+from forestc.backends.stream import quantizer
+from forestc.backends.stream.lanes import layout_of
+from forestc.backends.table import PACKAGES
+from forestc.backends.vectors import expected, random_words
+from forestc.backends.verilog import core as verilog
+from forestc.backends.vhdl import core as vhdl
 from forestc.lowering.trees import LoweringOptions, lower
 from forestc.toolchain.run import run_tool
 from forestc.toolchain.verilator import find_verilator
@@ -97,7 +101,7 @@ def design(seed, latency=0, name=None):
 def files_of(netlist, folder):
     """Writes the packages; returns their paths by role."""
     files = packages.emit(netlist)
-    assert files == packages.emit(netlist) and tuple(files) == packages.ROLES
+    assert files == packages.emit(netlist) and tuple(files) == PACKAGES
     for path, text in files.values():
         (folder / path).write_text(text)
     return {role: path for role, (path, _) in files.items()}

@@ -17,6 +17,7 @@ from vhdl_tools import STANDARDS, analyzed, ghdl
 import forestc
 from forestc.backends import project
 from forestc.backends.names import identifier
+from forestc.backends.table import CORES
 from forestc.errors import OptionError
 from forestc.lowering.trees import LoweringOptions, lower
 from forestc.toolchain.packaged import need_command
@@ -36,9 +37,9 @@ def written(folder, latency, name="m", language="verilog"):
 def test_output_is_pure_and_no_name_gets_in(latency):
     netlist = replace(lower(random_forest(3, True, "binary"), LoweringOptions(latency=latency)), name=HOSTILE)
     sources = {"core": "a.v", "testbench": "b.v", "vectors": "vectors.txt"}
-    first = project.emit(netlist, sources)
-    assert first == project.emit(netlist, sources)
-    harmless = project.emit(replace(netlist, name="harmless"), sources)
+    first = project.emit(netlist, sources, CORES["verilog"])
+    assert first == project.emit(netlist, sources, CORES["verilog"])
+    harmless = project.emit(replace(netlist, name="harmless"), sources, CORES["verilog"])
     for role, (path, text) in first.items():
         assert (path, text) == tuple(part.replace("harmless", identifier(HOSTILE)) for part in harmless[role])
 
@@ -148,7 +149,7 @@ def test_fusesoc_runs_the_test_bench(need_tool, tmp_path, latency, language):
 
 def scripts(options):
     netlist = lower(random_forest(3, True, "binary"), LoweringOptions(latency=2))
-    return {role: text for role, (_, text) in project.emit(netlist, {"core": "a.v"}, options).items()}
+    return {role: text for role, (_, text) in project.emit(netlist, {"core": "a.v"}, CORES["verilog"], options).items()}
 
 
 def test_scripts_start_with_what_was_given():

@@ -11,12 +11,12 @@ from sklearn.datasets import load_iris
 from sklearn.ensemble import RandomForestClassifier
 
 import forestc
-from forestc.backends import quantizer
-from forestc.backends.axi_stream import StreamOptions
-from forestc.backends.lanes import layout_of
 from forestc.backends.ports import Field, input_fields, output_fields, pack
-from forestc.checks.engines import WordsEngine
-from forestc.checks.vectors import expected
+from forestc.backends.stream import quantizer
+from forestc.backends.stream.axi_stream import StreamOptions
+from forestc.backends.stream.engines import WordsEngine
+from forestc.backends.stream.lanes import layout_of
+from forestc.backends.vectors import expected
 from forestc.errors import CheckError
 from forestc.forest.ir import Feature
 from forestc.forest.numbers import FLOAT32, FLOAT64, Category, Fixed, Ordered, round_to, to_words, word_range

@@ -9,7 +9,7 @@ import pytest
 from backends.test_own_names import SMALL, verilog_files
 
 from forestc.backends import packages
-from forestc.backends.axi_stream import StreamOptions
+from forestc.backends.stream.axi_stream import StreamOptions
 from forestc.engine.capacity import Capacity
 from forestc.engine.folder import write_engine
 from forestc.lowering.trees import LoweringOptions, lower

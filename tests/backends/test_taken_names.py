@@ -13,8 +13,13 @@ from backends.test_own_names import NEUTRAL, SMALL, designs, verilog_files, veri
 from needs import ap_headers
 from vhdl_tools import STANDARDS, analyzed
 
-from forestc.backends import axi_stream, c, hls, packages, project, vhdl
+from forestc.backends import packages, project
+from forestc.backends.c import header as c
+from forestc.backends.hls import core as hls
 from forestc.backends.names import RESERVED, TAKEN, identifier
+from forestc.backends.stream import axi_stream
+from forestc.backends.table import CORES
+from forestc.backends.vhdl import core as vhdl
 from forestc.errors import OptionError
 from forestc.lowering.trees import LoweringOptions, lower
 from forestc.toolchain.compilers import STRICT, c_compiler, cxx_compiler
@@ -48,10 +53,10 @@ end architecture;
 def vhdl_files(forest, netlist, stream):
     """Returns the VHDL files by name, in the order of their use."""
     files = vhdl.emit(netlist) | dict([packages.emit(netlist)["vhdl_package"]])
-    parts = axi_stream.emit(forest, netlist, stream, "0" * 64, "vhdl")
+    parts = axi_stream.emit(forest, netlist, stream, "0" * 64, CORES["vhdl"])
     roles = ("vhdl_axi_lite", "vhdl_axi_stream", "vhdl_stream_testbench")
     files |= dict(parts[role] for role in roles if role in parts)
-    return files | dict([project.emit(netlist, {"core": "core.vhd"}, language="vhdl")["vhdl_registered"]])
+    return files | dict([project.emit(netlist, {"core": "core.vhd"}, CORES["vhdl"])["vhdl_registered"]])
 
 
 def c_files(forest):

@@ -15,11 +15,11 @@ from random_netlists import all_kinds
 from vhdl_tools import STANDARDS, benched, by_cells, edited, nvc_calls, survives, words_of
 
 import forestc
-from forestc.backends import vhdl
 from forestc.backends.ports import input_fields
+from forestc.backends.table import opened
+from forestc.backends.vectors import expected
+from forestc.backends.vhdl import core as vhdl
 from forestc.checks.proof import prove_vhdl
-from forestc.checks.table import ENGINES
-from forestc.checks.vectors import expected
 from forestc.commands.check import check
 from forestc.errors import ModelError
 from forestc.forest.builder import changed
@@ -158,6 +158,6 @@ def test_nvc_is_called_as_its_manual_says(design, tmp_path, monkeypatch):
     calls = nvc_calls(monkeypatch, tmp_path)
     scratch = tmp_path / "scratch"
     scratch.mkdir()
-    engine = ENGINES["nvc"](folder, scratch)
+    engine = opened("nvc", folder, scratch)
     assert calls()[0] == "--std=1993 -a m.vhd m_tb.vhd -e m_tb" and engine.tool == "nvc 1.0"
     assert engine.command[1:] == ["--std=1993", "--ieee-warnings=off", "-r", "m_tb"]

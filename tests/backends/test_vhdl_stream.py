@@ -11,9 +11,11 @@ from tools_of_fusesoc import fusesoc
 from vhdl_tools import STANDARDS, analyzed, ghdl, nvc_calls, wrappers_differ
 
 import forestc
-from forestc.backends import axi_stream, verilog, vhdl
-from forestc.backends.axi_stream import StreamOptions
-from forestc.checks.table import ENGINES
+from forestc.backends.stream import axi_stream
+from forestc.backends.stream.axi_stream import StreamOptions
+from forestc.backends.table import CORES, opened
+from forestc.backends.verilog import core as verilog
+from forestc.backends.vhdl import core as vhdl
 from forestc.commands.check import check
 from forestc.lowering.trees import LoweringOptions, lower
 
@@ -25,7 +27,7 @@ def texts(latency, outputs, options):
     netlist = lower(FOREST, LoweringOptions(latency=latency, outputs=outputs))
     files: list[dict[str, str]] = []
     for core, language in ((verilog.emit(netlist), "verilog"), (vhdl.emit(netlist), "vhdl")):
-        parts = axi_stream.emit(FOREST, netlist, options, "ab" * 32, language)
+        parts = axi_stream.emit(FOREST, netlist, options, "ab" * 32, CORES[language])
         prefix = "" if language == "verilog" else "vhdl_"
         used = [parts[prefix + role] for role in ("axi_lite", "axi_stream") if prefix + role in parts]
         files.append(dict([next(iter(core.items())), *used]))
@@ -36,7 +38,7 @@ def benched(folder, latency, outputs, options, standard="93", change=lambda text
     """Runs the test bench in VHDL; returns its output. change: edits the wrapper's text."""
     netlist, _ = written(folder, latency, outputs, options, MOST_VECTORS)
     _, _, files = texts(latency, outputs, options)
-    parts = axi_stream.emit(FOREST, netlist, options, "ab" * 32, "vhdl")
+    parts = axi_stream.emit(FOREST, netlist, options, "ab" * 32, CORES["vhdl"])
     files |= dict([parts["vhdl_stream_testbench"]])
     for path, text in files.items():
         (folder / path).write_text(change(text) if path == "random5_axis.vhd" else text)
@@ -125,7 +127,7 @@ def test_cocotb_sees_of_the_vhdl_what_it_sees_of_the_verilog(place, tmp_path, ne
         folder.mkdir()
         netlist, parts = written(folder, *DESIGNS[place])
         if language == "vhdl":
-            parts = axi_stream.emit(FOREST, netlist, DESIGNS[place][2], "ab" * 32, language)
+            parts = axi_stream.emit(FOREST, netlist, DESIGNS[place][2], "ab" * 32, CORES[language])
             for path, text in [*vhdl.emit(netlist).items(), *parts.values()]:
                 (folder / path).write_text(text)
         status, log, seen = bench(folder, parts, "icarus" if language == "verilog" else "ghdl")
@@ -163,7 +165,7 @@ def test_nvc_gets_all_files_of_the_stream(design, tmp_path, monkeypatch):
     calls = nvc_calls(monkeypatch, tmp_path)
     scratch = tmp_path / "scratch"
     scratch.mkdir()
-    ENGINES["nvc_stream"](folder, scratch)
+    opened("nvc_stream", folder, scratch)
     assert calls()[0] == "--std=1993 -a m.vhd m_axi_lite.vhd m_axis.vhd m_axis_tb.vhd -e m_axis_tb"
 
 

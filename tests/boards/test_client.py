@@ -18,10 +18,10 @@ from sklearn.datasets import load_iris
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier, RandomForestRegressor
 
 import forestc
+from forestc.backends.vectors import Vectors
 from forestc.boards import link
 from forestc.boards.client import Board
 from forestc.checks.board import BoardEngine
-from forestc.checks.vectors import Vectors
 from forestc.engine.image import image_of
 from forestc.engine.vectors import packed_results, results_of
 from forestc.errors import BoardError, MissingExtraError, OptionError, RowsError

@@ -10,8 +10,8 @@ from input_models import MIXED, mixed_rows
 import forestc
 from forestc.backends.names import net_name
 from forestc.backends.ports import input_fields
+from forestc.backends.running import netlist_words
 from forestc.checks.activity import activity_on
-from forestc.checks.engines import netlist_words
 from forestc.cli import main
 from forestc.netlist.ir import Const, Register, reads
 from forestc.passes.extract_rules.rules_text import literal_text

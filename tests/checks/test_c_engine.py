@@ -29,7 +29,7 @@ from sklearn.ensemble import (
 from thinned import only, thinned
 
 import forestc
-from forestc.backends.c import COptions
+from forestc.backends.c.options import COptions
 from forestc.cli import main
 from forestc.commands.check import check
 from forestc.errors import OptionError

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,21 +13,24 @@ from models import trained
 from sklearn.base import clone
 
 import forestc
-from forestc.backends.axi_stream import StreamOptions
-from forestc.backends.table import TARGETS, implied_roles
-from forestc.checks import engines as engines_module
-from forestc.checks import walking
-from forestc.checks.engines import difference
-from forestc.checks.table import ENGINES
+from forestc.backends import running
+from forestc.backends.c import engine as c_engine
+from forestc.backends.engine import walking
+from forestc.backends.hls import engine as hls_engine
+from forestc.backends.running import difference
+from forestc.backends.stream.axi_stream import StreamOptions
+from forestc.backends.table import RUNNERS, TARGETS, implied_roles
+from forestc.backends.verilog import engines as verilog_engines
 from forestc.cli import main
 from forestc.commands.check import check
 from forestc.errors import CheckError, ForestcError, ModelError, OptionError, ToolError
 from forestc.forest.text import print_forest
 from forestc.manifest.content import sealed
+from forestc.toolchain import verilator
 
 # These engines are left out: the design has no stream and so no words; NVC runs the same as GHDL and is in no
 # distribution.
-ALL = [name for name in ENGINES if name not in ("words", "nvc", "ghdl_stream", "nvc_stream")]
+ALL = [name for name in RUNNERS if name not in ("words", "nvc", "ghdl_stream", "nvc_stream")]
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +38,7 @@ def compiled(tmp_path_factory):
     model, X, y = trained("xgboost-binary")
     model = clone(model).set_params(n_estimators=6).fit(X, y)  # small, as all engines compile it many times
     out = tmp_path_factory.mktemp("compiled") / "design"
-    forestc.compile(model, X[:400], out, label=y[:400], latency=2, outputs="both", name="ill", targets=TARGETS)
+    forestc.compile(model, X[:400], out, label=y[:400], latency=2, outputs="both", name="ill", targets=[*TARGETS])
     return out
 
 
@@ -141,7 +145,7 @@ def test_the_written_test_bench_runs_by_itself(folder, need_tool, tmp_path):
 
 
 def test_missing_tools_are_reported_or_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(engines_module, "find", lambda *names: None)
+    monkeypatch.setattr(running, "find", lambda *names: None)
     X, _ = rows()
     folder = tmp_path / "d"
     forestc.compile(trained("xgboost-binary")[0], X[:400], folder, targets="verilog")
@@ -150,7 +154,7 @@ def test_missing_tools_are_reported_or_refused(tmp_path, monkeypatch):
     assert result.engines["icarus"].why == "verilator runs the same file; every=True runs both"
     assert result.ok and result.engines["verilator"].differences == 0
     with monkeypatch.context() as patch:
-        patch.setattr(engines_module.verilator, "find_verilator", lambda: None)
+        patch.setattr(verilator, "find_verilator", lambda: None)
         result = check(folder, X[:20], random_rows=10)
     assert "not run: icarus: Icarus Verilog was not found; install iverilog" in result.not_run()
     for more in ({"engines": ["icarus"]}, {"require": True}):
@@ -164,7 +168,7 @@ def test_one_engine_runs_each_file_and_slow_ones_a_sample(folder, need_tool, mon
     need_tool("iverilog")
     need_tool("verilator")
     X, _ = rows()
-    monkeypatch.setattr(engines_module.IcarusEngine, "sample", 100)
+    monkeypatch.setitem(RUNNERS, "icarus", replace(RUNNERS["icarus"], sample=100))
     some = check(folder, X, random_rows=500)
     counted = sum(some.vectors.values())
     ran = {name: engine.vectors for name, engine in some.engines.items() if engine.differences is not None}
@@ -175,7 +179,7 @@ def test_one_engine_runs_each_file_and_slow_ones_a_sample(folder, need_tool, mon
     ]
     every = check(folder, X, random_rows=500, every=True)
     assert {engine.vectors for engine in every.engines.values()} == {counted} and not every.not_run()
-    monkeypatch.setattr(engines_module.verilator, "find_verilator", lambda: None)
+    monkeypatch.setattr(verilator, "find_verilator", lambda: None)
     alone = check(folder, X, random_rows=500)
     assert alone.ok and 200 < alone.engines["icarus"].vectors <= 3 * 100
     core = folder / "verilog" / "ill.v"
@@ -185,10 +189,10 @@ def test_one_engine_runs_each_file_and_slow_ones_a_sample(folder, need_tool, mon
 
 
 def test_a_check_without_any_tool_says_what_was_not_run(folder, monkeypatch, tmp_path, capfd):
-    for name in ("cxx_compiler", "c_compiler", "ap_types"):
-        monkeypatch.setattr(engines_module, name, lambda: None)
-    monkeypatch.setattr(walking, "cxx_compiler", lambda: None)
-    for module in (engines_module, walking):
+    monkeypatch.setattr(c_engine, "c_compiler", lambda: None)
+    for module in (verilog_engines, hls_engine, walking):
+        monkeypatch.setattr(module, "cxx_compiler", lambda: None)
+    for module in (running, walking):
         monkeypatch.setattr(module, "find", lambda *names: None)
     monkeypatch.setenv("COLUMNS", "60")
     np.save(tmp_path / "rows.npy", rows()[0][:20])
@@ -216,7 +220,7 @@ def test_a_tool_that_takes_too_long_is_no_missing_one(folder, monkeypatch):
     def slow(*_, **__):
         raise ToolError("gcc took longer than 1800 s", where="gcc", do="give it a smaller design")
 
-    monkeypatch.setattr(engines_module, "run_tool", slow)
+    monkeypatch.setattr(c_engine, "run_tool", slow)
     with pytest.raises(ToolError, match="took longer"):
         check(folder, rows()[0][:20], random_rows=10)
 
@@ -349,7 +353,7 @@ def test_the_roles_of_all_targets_are_those_that_the_options_imply(compiled, tmp
 def test_unknown_engines_are_refused(folder):
     with pytest.raises(
         OptionError,
-        match=r"unknown engine 'vcs'; did you mean 'nvc'\? known: netlist, icarus, verilator, ghdl, nvc, ghdl_stream",
+        match=r"unknown engine 'vcs'; did you mean 'nvc'\? known: netlist, icarus, verilator, ghdl, nvc, c, hls",
     ):
         run(folder, engines=["vcs"])
 

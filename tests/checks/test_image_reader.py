@@ -12,10 +12,9 @@ from verilog_mutants import refused
 from walkers import KINDS, NARROW, same_rows
 
 import forestc
-from forestc.checks import walking
-from forestc.checks.image_reader import ImageRefusedError, read_image, row_words
-from forestc.checks.vectors import vectors
-from forestc.checks.walking import compare_image
+from forestc.backends.engine.image_reader import ImageRefusedError, read_image, row_words
+from forestc.backends.vectors import vectors
+from forestc.checks.images import compare_image
 from forestc.engine.capacity import Capacity
 from forestc.engine.folder import described
 from forestc.engine.image import image_of
@@ -99,4 +98,3 @@ def test_an_image_is_compared_before_it_is_written(monkeypatch):
     compare_image(first, capacity, image_of(first, capacity))
     with pytest.raises(CheckError, match="the image does not equal the quantized forest"):
         compare_image(first, capacity, image_of(second, capacity))
-    assert walking.compare_image is compare_image

@@ -15,7 +15,8 @@ from sklearn.base import clone
 from thinned import only
 
 import forestc
-from forestc.backends import hdl, verilog
+from forestc.backends import hdl
+from forestc.backends.verilog import core as verilog
 from forestc.checks.proof import prove, prove_netlist, prove_verilog
 from forestc.commands.check import check
 from forestc.errors import MissingToolError, OptionError

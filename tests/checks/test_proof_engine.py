@@ -14,12 +14,12 @@ from verilog_mutants import CAPACITIES, mutants
 from walkers import KINDS, NARROW, same_rows
 
 import forestc
-from forestc.checks.image_reader import EngineShape, read_image, row_words
+from forestc.backends.engine.image_reader import EngineShape, read_image, row_words
+from forestc.backends.vectors import vectors
 from forestc.checks.proof import Proof, ProofPart, prove_image
 from forestc.checks.proof.engine import Columns, joined, without
 from forestc.checks.proof.parts import UnprovedError
 from forestc.checks.proof.step import prove_step
-from forestc.checks.vectors import vectors
 from forestc.engine.capacity import Capacity
 from forestc.engine.folder import described
 from forestc.engine.image import image_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from forestc.checks.image_reader import EngineShape
+from forestc.backends.engine.image_reader import EngineShape
 from forestc.checks.proof import ProofPart
 from forestc.checks.proof.parts import UnprovedError
 from forestc.checks.proof.step import prove_step

@@ -15,12 +15,13 @@ from random_forests import random_forest, votes
 from thinned import thinned
 
 import forestc
-from forestc.backends import hdl, verilog
+from forestc.backends import hdl
 from forestc.backends.ports import input_fields, output_fields, pack
+from forestc.backends.vectors import expected, random_words
+from forestc.backends.verilog import core as verilog
 from forestc.checks.proof import prove_verilog
 from forestc.checks.proof.core import run_core
 from forestc.checks.proof.verilog_text import OutsideError, read_core
-from forestc.checks.vectors import expected, random_words
 from forestc.lowering.trees import LoweringOptions, lower_with_witness
 from forestc.netlist.builder import NetlistBuilder
 from forestc.netlist.ir import WordType
@@ -28,6 +29,7 @@ from forestc.netlist.ports import Port
 from forestc.toolchain import verilator
 from forestc.toolchain.run import find, run_tool
 from forestc.toolchain.yosys import run_yosys
+from hdl_templates import render
 
 
 def lowered(forest, latency):
@@ -346,7 +348,7 @@ def test_what_is_proved_all_three_tools_read_alike(kind, need_tool, tmp_path):
     assert other != text and prove_verilog(forest, netlist, other.encode()).proved
     random = np.random.default_rng(0)
     words = random_words(forest, np.zeros((1, len(forest.features)), dtype=np.int64), 2000, random)
-    lines = verilog.vector_lines(
+    lines = hdl.vector_lines(
         input_fields(netlist),
         output_fields(netlist),
         pack(input_fields(netlist), words),
@@ -363,7 +365,7 @@ def test_what_is_proved_all_three_tools_read_alike(kind, need_tool, tmp_path):
         assert run_tool([find("vvp"), "-n", "bench.vvp"], tmp_path).decode().startswith("PASS 2000")
     tool = verilator.find_verilator()
     assert tool is not None
-    main = forestc.checks.engines.render(
+    main = render(
         "check/verilator_main.cpp.j2",
         x_lanes=-(-sum(f.word.width for f in input_fields(netlist)) // 32),
         y_lanes=1,

@@ -10,8 +10,9 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, loa
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 import forestc
-from forestc.backends.c import COptions, emit
+from forestc.backends.c.header import emit
 from forestc.backends.c.layouts import LAYOUTS
+from forestc.backends.c.options import COptions
 from forestc.checks.bench import sample_vectors
 from forestc.compilation import layouts as compiled_layouts
 from forestc.compilation.layouts import measured_choice

@@ -16,7 +16,7 @@ from needs import lacking
 
 import forestc
 from forestc import errors, papers
-from forestc.options.c import COptions
+from forestc.backends.c.options import COptions
 
 ROOT = Path(__file__).parents[2]
 sys.path.append(str(ROOT / "docs"))

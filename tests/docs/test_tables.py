@@ -16,8 +16,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import forestc
 from forestc.backends.c.layouts import LAYOUTS
-from forestc.backends.table import TARGETS
-from forestc.checks.table import ENGINES
+from forestc.backends.table import RUNNERS, TARGETS
 from forestc.costs.devices import DEVICES
 from forestc.errors import ModelError
 from forestc.forest.ir import Aggregate, Combine, Decision, LinkKind
@@ -32,7 +31,7 @@ from forestc.training import TRAINERS
 
 REFERENCE, HOWTO, EXPLANATION = (ROOT / "docs" / folder for folder in ("reference", "howto", "explanation"))
 TABLES = {
-    "engines of check": set(ENGINES),
+    "engines of check": set(RUNNERS),
     "targets": set(TARGETS) - {"engine"},
     "passes": set(PASSES),
     "commands": set(COMMANDS),
@@ -80,11 +79,11 @@ def rows_of(page: Path, head: str) -> list[str]:
 
 
 def test_check_s_page_has_every_engine():
-    assert sorted(rows_of(HOWTO / "check.md", "engine")) == sorted(ENGINES)
+    assert sorted(rows_of(HOWTO / "check.md", "engine")) == sorted(RUNNERS)
 
 
 @pytest.mark.parametrize(
-    ("command", "option", "table"), [("check", "--engines", ENGINES), ("compile", "--target", TARGETS)]
+    ("command", "option", "table"), [("check", "--engines", RUNNERS), ("compile", "--target", TARGETS)]
 )
 def test_help_lists_every_engine_and_target(command, option, table):
     (found,) = [each for each in COMMANDS[command].params if option in each.opts]

@@ -11,8 +11,8 @@ from models import trained
 from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingClassifier, RandomForestClassifier
 
 import forestc
-from forestc.checks.image_reader import read_image, row_words
-from forestc.checks.walking import compare_rows
+from forestc.backends.engine.image_reader import read_image, row_words
+from forestc.checks.images import compare_rows
 from forestc.engine.folder import described, open_engine
 from forestc.engine.image import image_of
 from forestc.errors import CheckError, ForestcError

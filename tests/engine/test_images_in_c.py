@@ -10,7 +10,7 @@ import pytest
 from random_forests import random_forest
 from walkers import KINDS, NARROW, random_image
 
-from forestc.checks.vectors import vectors
+from forestc.backends.vectors import vectors
 from forestc.engine.capacity import Capacity
 from forestc.engine.image import columns_of, image_of
 from forestc.engine.vectors import results_of

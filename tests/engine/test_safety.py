@@ -7,8 +7,8 @@ import pytest
 from engine_safety import CAPACITIES, DAMAGES, damage, damaged, right, run_cases, swaps
 from walkers import random_image, read_results
 
-from forestc.checks.image_reader import ImageRefusedError, read_image
-from forestc.checks.walking import unpacked_results
+from forestc.backends.engine.image_reader import ImageRefusedError, read_image
+from forestc.backends.engine.walking import unpacked_results
 from forestc.engine.capacity import MOST_STEPS
 from forestc.engine.folder import described
 

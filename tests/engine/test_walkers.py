@@ -18,8 +18,8 @@ from thinned import only, thinned
 from walkers import KINDS, NARROW, Bench, same_rows
 
 import forestc
-from forestc.checks.vectors import vectors
-from forestc.checks.walking import Load, Simulation, unpacked_results
+from forestc.backends.engine.walking import Load, Simulation, unpacked_results
+from forestc.backends.vectors import vectors
 from forestc.engine.capacity import RING, ROWS, Capacity
 from forestc.engine.image import image_of, packed_rows
 from forestc.engine.vectors import results_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from forestc.exploration.mutation import mutated
-from forestc.options.parameters import Choice, Real, Whole, used
+from forestc.fields.parameters import Choice, Real, Whole, used
 
 SPACE = (
     Choice("shrink", ("some", "none")),

@@ -15,7 +15,7 @@ from forestc.exploration.goals import goals_of, limits_of
 from forestc.exploration.request import ExploreRequest
 from forestc.exploration.space import LEAF_PASS, SHRINK, compile_space, passes_of, spelt, starts
 from forestc.exploration.study import Goal, Limit
-from forestc.options.parameters import Choice, Whole, used
+from forestc.fields.parameters import Choice, Whole, used
 from forestc.passes import PASSES
 from forestc.passes.base import parse_passes
 from forestc.passes.options import space_of

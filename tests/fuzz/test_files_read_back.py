@@ -22,7 +22,7 @@ from sklearn.datasets import load_iris
 from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier
 
 import forestc
-from forestc.checks.engine_files import image_in
+from forestc.backends.engine.reading import image_in
 from forestc.commands.explore import stored_arguments
 from forestc.costs.fitted import FILE as FITTED
 from forestc.costs.fitted import parsed as parsed_costs

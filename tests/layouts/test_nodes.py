@@ -17,7 +17,7 @@ from thinned import only
 import forestc
 from forestc import load
 from forestc.backends.c.mixed import unrolled
-from forestc.checks.vectors import random_words
+from forestc.backends.vectors import random_words
 from forestc.commands.check import check
 from forestc.errors import OptionError
 from forestc.forest.builder import make_forest, make_tree

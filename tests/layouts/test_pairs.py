@@ -7,7 +7,7 @@ import pytest
 from random_forests import random_forest
 from walkers import KINDS, NARROW
 
-from forestc.checks.vectors import vectors
+from forestc.backends.vectors import vectors
 from forestc.errors import OptionError
 from forestc.forest.evaluate import evaluate_words
 from forestc.layouts.pairs import JUMP, LEAF, MASK, Layout, to_raised

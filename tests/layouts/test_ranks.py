@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_forests import random_forest, troublesome_rows
 
-from forestc.checks.vectors import random_words
+from forestc.backends.vectors import random_words
 from forestc.forest.numbers import word_range
 from forestc.forest.text import parse_forest
 from forestc.layouts import ranks as ranks_module

@@ -7,8 +7,8 @@ import pytest
 from forest_kinds import extreme_forest
 from random_forests import random_forest, troublesome_rows, votes
 
-from forestc.checks.engines import simulated
-from forestc.checks.vectors import expected, random_words
+from forestc.backends.running import simulated
+from forestc.backends.vectors import expected, random_words
 from forestc.errors import ModelError, OptionError
 from forestc.forest.boundary import boundary_inputs
 from forestc.forest.builder import changed

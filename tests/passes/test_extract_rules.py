@@ -18,7 +18,7 @@ from thinned import only, thinned
 import forestc
 from forestc import load
 from forestc.algorithms.covers.boolean_rules import learn_rules
-from forestc.checks.vectors import expected, random_words
+from forestc.backends.vectors import expected, random_words
 from forestc.commands.check import check
 from forestc.errors import ForestcError, ModelError, OptionError
 from forestc.forest.conditions import Below, Condition

@@ -9,7 +9,7 @@ from models import KINDS, rows_near_thresholds, trained
 from random_forests import random_forest
 
 import forestc
-from forestc.checks.vectors import random_words
+from forestc.backends.vectors import random_words
 from forestc.forest.builder import make_forest, make_tree
 from forestc.forest.evaluate import evaluate_words
 from forestc.forest.ir import Aggregate, Decision, Link

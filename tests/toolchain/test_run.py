@@ -12,9 +12,10 @@ from sklearn.datasets import load_iris
 from sklearn.tree import DecisionTreeClassifier
 
 import forestc
-from forestc.backends import hdl, verilog
-from forestc.checks.engines import bench_difference, rows_of_numbers
-from forestc.checks.image_reader import EngineShape
+from forestc.backends import hdl
+from forestc.backends.engine.image_reader import EngineShape
+from forestc.backends.running import bench_difference, rows_of_numbers
+from forestc.backends.verilog import core as verilog
 from forestc.checks.proof import ProofPart, prove_verilog
 from forestc.checks.proof.step import prove_step
 from forestc.commands.check import check

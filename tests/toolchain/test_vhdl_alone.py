@@ -7,11 +7,11 @@ from models import trained
 from sklearn.base import clone
 
 import forestc
+from forestc.backends.stream.options import StreamOptions
 from forestc.commands.check import check
 from forestc.commands.synth import synth
 from forestc.errors import MissingToolError, OptionError
 from forestc.manifest.design import open_design
-from forestc.options.stream import StreamOptions
 from forestc.toolchain.ghdl import as_verilog
 from forestc.toolchain.yosys import run_yosys
 

@@ -11,7 +11,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, loa
 import forestc
 from forestc.costs.prices import prices
 from forestc.errors import ForestcError, OptionError
-from forestc.options.parameters import Choice, Real, Whole, used
+from forestc.fields.parameters import Choice, Real, Whole, used
 from forestc.training import TRAINERS, Task
 from forestc.training.grid import steps_of
 

@@ -1,7 +1,32 @@
-"""The C backend: writes a C99 header, and files that build and test it."""
+"""The target c: a C99 header, and files that build and test it."""
 
-from forestc.backends.c.choice import KITS, check, chosen_layout
-from forestc.backends.c.header import emit
-from forestc.options.c import COptions
+from __future__ import annotations
 
-__all__ = ["KITS", "COptions", "check", "chosen_layout", "emit"]
+from collections.abc import Sequence
+
+from forestc.backends.base import Code, Core, Gives, Options, Runner, Target
+
+
+def _roles(options: Options, _: Sequence[Core]) -> tuple[str, ...]:
+    from forestc.backends.c.project import roles
+
+    return ("c", *roles(options.get("c", {}).get("project", "none")))
+
+
+def _code() -> Code:
+    from forestc.backends.c.engine import CEngine
+    from forestc.backends.c.project import written
+
+    return Code(written, {"c": CEngine})
+
+
+TARGET = Target(
+    name="c",
+    help="a C99 header for microcontrollers",
+    layout=(("`c/NAME.h`", "one C99 header: see [C headers](../howto/c.md)"),),
+    roles=_roles,
+    code=_code,
+    runners=(Runner("c", "c", "runs the C header, with sanitizers", "a C compiler"),),
+    lowered=False,
+    gives=Gives.HEADER,
+)

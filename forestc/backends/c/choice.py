@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import get_args
 
 from forestc.backends.c.layouts import LAYOUTS
+from forestc.backends.c.options import UNITS, CInputs, CLayout, COptions, CQuantizer, CValues, Layout
 from forestc.backends.c.raw import parsed
 from forestc.backends.c.rough import rough_costs
 from forestc.backends.names import identifier
 from forestc.costs.firmware import CPU_COSTS, DEFAULT_CPU
 from forestc.errors import OptionError, known_names, opt
 from forestc.forest.ir import Forest
-from forestc.options.c import UNITS, CInputs, CLayout, COptions, CQuantizer, CValues, Layout
 
 FEW_SPLITS = 100  # splits from which `ranked` is usually smaller than `branches`
 MOST_BRANCHES = 20_000  # splits up to which all layouts are tried; beyond, GCC is slow on most

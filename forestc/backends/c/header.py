@@ -9,6 +9,7 @@ from forestc.backends.c.choice import check, chosen_layout
 from forestc.backends.c.combined import CombinedScores
 from forestc.backends.c.inputs import inputs_of
 from forestc.backends.c.layouts import LAYOUTS, trees_in_c
+from forestc.backends.c.options import COptions
 from forestc.backends.c.quantizer import code_functions, quantizer, row_type
 from forestc.backends.c.trees import TreeContext
 from forestc.backends.c.types import FLOATS, asserted, constant, label_type, score_type, size_of
@@ -16,7 +17,6 @@ from forestc.backends.c.values import TABLE, shown
 from forestc.backends.names import c_string, feature_name, identifier, plain
 from forestc.forest.ir import Feature, Forest
 from forestc.forest.words import word_note
-from forestc.options.c import COptions
 from hdl_templates import render
 
 

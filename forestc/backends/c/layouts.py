@@ -1,6 +1,6 @@
 """The table of C layouts.
 
-A new layout also needs its name in `forestc.options.c.Layout` and a description in docs/howto/c.md.
+A new layout also needs its name in `forestc.backends.c.options.Layout` and a description in docs/howto/c.md.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from forestc.backends.c.branches import branches
 from forestc.backends.c.masks import masks
 from forestc.backends.c.mixed import mixed
 from forestc.backends.c.nodes import nodes
+from forestc.backends.c.options import Layout
 from forestc.backends.c.ranked import ranked
 from forestc.backends.c.trees import TreeContext, TreesInC
-from forestc.options.c import Layout
 
 
 @dataclass(frozen=True)

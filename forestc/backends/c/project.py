@@ -4,14 +4,18 @@ and a server of rows over a serial port."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from forestc.backends.c import selftest, serial
+from forestc.backends.base import Artifact, artifacts, named
+from forestc.backends.c import header, selftest, serial
+from forestc.backends.c.options import COptions
 from forestc.backends.c.selftest import Answers
 from forestc.backends.names import identifier
 from forestc.forest.ir import Forest
-from forestc.options.c import COptions
 from hdl_templates import render
+
+if TYPE_CHECKING:
+    from forestc.backends.source import Source
 
 
 class _File(NamedTuple):
@@ -70,6 +74,12 @@ def emit(forest: Forest, options: COptions, answers: Answers, design_hash: str) 
     }
     written = {SELFTEST: (f"{prefix}_selftest.h", selftest.emit(forest, options, answers))}
     return written | {file.role: (file.path.format(p=prefix), render(file.template, **view)) for file in files}
+
+
+def written(source: Source, *_: object) -> list[Artifact]:
+    """Returns all files of the target c."""
+    files = named("c", ("c",), header.emit(source.forest, source.c))
+    return files + artifacts("c", emit(source.forest, source.c, source.answers(), source.hash))
 
 
 def _files(project: str) -> tuple[_File, ...] | None:

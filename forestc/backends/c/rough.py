@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from forestc.backends.c.options import Layout
 from forestc.costs.firmware import CPU_COSTS
 from forestc.errors import OptionError
 from forestc.forest.ir import LEAF, Forest, Tree
 from forestc.layouts.masks import masks_of
 from forestc.layouts.nodes import nodes_of
-from forestc.options.c import Layout
 
 SPLIT_BYTES = {"branches": 13.0, "ranked": 11.0}  # bytes of code of a split
 CODE_BYTES = {"nodes": 100.0, "masks": 200.0}  # bytes of code beside the tables

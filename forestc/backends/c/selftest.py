@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from forestc.backends.c import types
 from forestc.backends.c.inputs import inputs_of
+from forestc.backends.c.options import COptions
 from forestc.backends.c.types import FLOATS, constant
 from forestc.backends.names import identifier
 from forestc.forest.ir import Forest
-from forestc.options.c import COptions
 from hdl_templates import render
 
 

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.backends.c.inputs import Inputs, inputs_of, numpy_type
+from forestc.backends.c.options import COptions
 from forestc.backends.c.types import label_type, score_type, size_of
 from forestc.forest.ir import Forest
 from forestc.netlist.ir import WordType
-from forestc.options.c import COptions
 
 USUAL_BYTES = 128  # bytes of a frame's payload, unless a row or a result needs more
 

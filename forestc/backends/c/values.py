@@ -6,9 +6,9 @@ import math
 import re
 from dataclasses import dataclass
 
+from forestc.backends.c.options import CValues
 from forestc.backends.c.types import reach_of
 from forestc.forest.ir import Forest, Part
-from forestc.options.c import CValues
 
 ONE = 1 << 31  # represents a probability of 1 in internal fixed point
 UNIT = 2.0**-31  # equals one step of internal fixed point

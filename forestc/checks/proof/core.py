@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.backends.ports import Field, input_fields, output_fields, packed_bytes, unpacked, width_of
+from forestc.backends.vectors import expected
 from forestc.checks.proof.whole import TRIED, trial_words
-from forestc.checks.vectors import expected
 from forestc.forest.ir import Forest
 from forestc.netlist.ir import Netlist, WordType
 from forestc.netlist.ports import Port

@@ -11,7 +11,9 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from forestc.backends.base import Gives
 from forestc.backends.hdl import module_name
+from forestc.backends.table import file_of, gives
 from forestc.checks.proof.core import wrong_cycle
 from forestc.checks.proof.engine import prove_engine
 from forestc.checks.proof.equality import prove_equal, rtlil
@@ -144,9 +146,9 @@ def need_provers(design: Design, native: bool = False) -> None:
     """Raises MissingToolError if a tool for the design's proof is missing: bitwuzla, yosys or GHDL."""
     if importlib.util.find_spec("bitwuzla") is None:
         raise MissingToolError("bitwuzla is not installed", where=PYTHON, do='pip install "forestc[prove]"')
-    if {"verilog", "vhdl", "engine"} & set(design.targets):
+    if gives(design.targets, Gives.VERILOG, Gives.VHDL, Gives.WALKERS):
         need_yosys(native)
-    if "vhdl" in design.targets:
+    if gives(design.targets, Gives.VHDL):
         need_ghdl()
 
 
@@ -155,12 +157,13 @@ def prove(design: Design, progress: Callable[[str], None] = lambda _: None, *, n
     MissingToolError or, if yosys or GHDL fails, ToolError."""
     need_provers(design, native)
     proof = Proof()
-    if design.has_hardware or "engine" not in design.targets:
+    if design.has_hardware or not gives(design.targets, Gives.WALKERS):
         proof = prove_netlist(design.forest, design.netlist, design.witness, progress=progress)
-    if "verilog" in design.targets:
-        prove_verilog(design.forest, design.netlist, design.path("verilog").read_bytes(), proof, progress, native)
-    if "vhdl" in design.targets:
-        prove_vhdl(design.netlist, design.path("vhdl").read_bytes(), proof, progress, native)
-    if "engine" in design.targets:
+    if gives(design.targets, Gives.VERILOG):
+        text = file_of(design, Gives.VERILOG).read_bytes()
+        prove_verilog(design.forest, design.netlist, text, proof, progress, native)
+    if gives(design.targets, Gives.VHDL):
+        prove_vhdl(design.netlist, file_of(design, Gives.VHDL).read_bytes(), proof, progress, native)
+    if gives(design.targets, Gives.WALKERS):
         prove_engine(design, proof, progress, native)
     return proof

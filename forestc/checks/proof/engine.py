@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from forestc.checks.engine_files import engine_files
-from forestc.checks.image_reader import (
+from forestc.backends.base import Gives
+from forestc.backends.engine.image_reader import (
     ARGMAX,
     JUMP,
     LEAF,
@@ -37,6 +37,8 @@ from forestc.checks.image_reader import (
     SlotRead,
     read_image,
 )
+from forestc.backends.engine.reading import engine_files
+from forestc.backends.table import file_of
 from forestc.checks.proof.parts import Proof, ProofPart, Running, UnprovedError
 from forestc.checks.proof.step import prove_step
 from forestc.engine.image import image_of
@@ -347,7 +349,7 @@ def prove_engine(design: Design, proof: Proof, progress: Callable[[str], None], 
     arrangement = [slot.trees for slot in image_of(design.forest, design.engine).slots]
     with _part(proof, "step", 2) as part:
         progress("proof of a step")
-        prove_step(EngineShape.of(content), design.path("engine").read_bytes(), design.engine, part, native)
+        prove_step(EngineShape.of(content), file_of(design, Gives.WALKERS).read_bytes(), design.engine, part, native)
     return prove_image(design.forest, content, data, arrangement, proof, progress)
 
 

@@ -12,9 +12,11 @@ import tempfile
 from pathlib import Path
 from typing import Protocol, assert_never
 
-from forestc.backends import amaranth, hdl, verilog
+from forestc.backends import hdl
+from forestc.backends.amaranth import core as amaranth
 from forestc.backends.names import net_name
 from forestc.backends.ports import input_fields, output_fields, width_of
+from forestc.backends.verilog import core as verilog
 from forestc.checks.proof.verilog_text import read_core
 from forestc.errors import CheckError, ToolError
 from forestc.netlist import ir

@@ -1,4 +1,4 @@
-"""Proves that the module `step` of an engine's Verilog equals the definition in `forestc.checks.image_reader`.
+"""Proves that the module `step` of an engine's Verilog equals the definition in `forestc.backends.engine.image_reader`.
 
 A strict reader (`verilog_text`) takes the module from the file. yosys turns it into AND gates and inverters, and
 bitwuzla compares them with the definition.
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from forestc.checks.image_reader import EngineShape, stepped
+from forestc.backends.engine.image_reader import EngineShape, stepped
 from forestc.checks.proof.parts import ProofPart, UnprovedError
 from forestc.checks.proof.solver import Term, Terms
 from forestc.checks.proof.verilog_text import OutsideError, read_step

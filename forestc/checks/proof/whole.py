@@ -10,9 +10,9 @@ from itertools import islice, product
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.checks.engines import simulated
+from forestc.backends.running import simulated
+from forestc.backends.vectors import expected, random_words
 from forestc.checks.proof.solver import Counterexample, Solver, Term
-from forestc.checks.vectors import expected, random_words
 from forestc.errors import InternalError
 from forestc.forest.boundary import boundary_inputs
 from forestc.forest.conditions import NO_SET

@@ -11,6 +11,8 @@ from urllib.parse import quote
 
 import numpy as np
 
+from forestc.backends.base import Gives
+from forestc.backends.table import gives
 from forestc.compilation.synthesis import Placement
 from forestc.costs.devices import DEVICES, FAMILIES
 from forestc.costs.estimate import estimates
@@ -115,7 +117,7 @@ def summary(design: Design, additions: Given = Given()) -> KeyFigures:
         items.append(("last check", state, "proved for every input" if check["proof"] == "proved" else ""))
     if (
         not synthesized(design)
-        and {"verilog", "vhdl"} & set(design.targets)
+        and gives(design.targets, Gives.VERILOG, Gives.VHDL)
         and (devices := estimates(design.netlist, design.manifest["options"].get("device")))
     ):
         first = devices[0]
@@ -328,7 +330,7 @@ def _comparisons(tree: Tree) -> float:
 
 
 def _firmware(design: Design) -> list[Block]:
-    if "c" not in design.targets:
+    if not gives(design.targets, Gives.HEADER):
         return []
     layouts, measured = design.manifest["made"].get("firmware"), firmware_results(design)
     if not layouts:

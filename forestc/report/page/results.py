@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from forestc.backends.base import Gives
+from forestc.backends.table import gives
 from forestc.manifest.design import Design
 from forestc.manifest.results import Result
 from forestc.report.page.blocks import Block, Cell, Code, cell, table, texts
@@ -75,9 +77,9 @@ def _not_measured(design: Design, results: Sequence[Result]) -> list[Block]:
     device = design.manifest["options"].get("device") or "ecp5-25k"
     cpu = design.manifest["options"]["c"].get("cpu") or "cortex-m0plus"
     lines = []
-    if "verilog" in design.targets and "synth" not in commands:
+    if gives(design.targets, Gives.VERILOG) and "synth" not in commands:
         lines.append(f"forestc synth DIR --device {device}")
-    if "c" in design.targets and "measure" not in commands:
+    if gives(design.targets, Gives.HEADER) and "measure" not in commands:
         lines.append(f"forestc measure DIR --cpu {cpu}")
     lead = "Not measured yet: these commands do, and the next page begins with their figures"
     return [Code("\n".join(lines), lead)] if lines else []

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from forestc.backends.axi_stream import stream_of
+from forestc.backends.stream.axi_stream import stream_of
+from forestc.backends.stream.options import StreamOptions
 from forestc.compilation.synthesis import STREAM_CLOCKS
 from forestc.manifest.design import Design
-from forestc.options.stream import StreamOptions
 from forestc.report.page.blocks import Block, Code, table
 from forestc.report.page.results import results_of
 

@@ -11,12 +11,12 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import RandomForestClassifier
 
 import forestc
+from forestc.backends.stream.options import StreamOptions
 from forestc.commands.report import report
 from forestc.commands.synth import synth
 from forestc.compilation.synthesis import placement
 from forestc.errors import ForestcError, OptionError
 from forestc.manifest.results import MEASURED, read_results
-from forestc.options.stream import StreamOptions
 from forestc.report.page.design_page import design_page
 from forestc.report.page.results import results_of
 

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from forestc.backends.base import Artifact, named
 from forestc.backends.hdl import CoreWriter, Language, module_name
-from forestc.backends.ports import Field, input_fields, width_of
+from forestc.backends.ports import Field, input_fields
 from forestc.netlist import ir
 from forestc.netlist.ir import Netlist, WordType, reads
 from hdl_templates import render
+
+if TYPE_CHECKING:
+    from forestc.backends.source import Source
 
 
 def emit(netlist: Netlist) -> dict[str, str]:
@@ -19,6 +25,11 @@ def emit(netlist: Netlist) -> dict[str, str]:
     unused = _unused(netlist, writer.names) if input_fields(netlist) else ["x"]
     core = render("verilog/core.v.j2", **view, resets=resets, unused=unused)
     return {f"{module}.v": core, f"{module}_tb.v": render("verilog/bench.v.j2", **view)}
+
+
+def artifacts(source: Source, *_: object) -> list[Artifact]:
+    written = named("verilog", ("verilog", "testbench"), emit(source.netlist))
+    return [*written, Artifact("vectors", "verilog/vectors.txt", source.vectors())]
 
 
 def _range(word: WordType) -> str:
@@ -91,9 +102,3 @@ def _unused(netlist: Netlist, names: list[str]) -> list[str]:
             whole = idle[net] == types[net].width
             unused.append(names[net] if whole else f"{names[net]}[{idle[net] - 1}:0]")
     return unused
-
-
-def vector_lines(inputs: list[Field], outputs: list[Field], x: list[int], y: list[int]) -> str:
-    """Returns the test bench's file of vectors: a line "x y" in hexadecimal for each packed input and output."""
-    x_digits, y_digits = -(-max(1, width_of(inputs)) // 4), -(-width_of(outputs) // 4)
-    return "".join(f"{a:0{x_digits}x} {b:0{y_digits}x}\n" for a, b in zip(x, y, strict=True))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from forestc.errors import OptionError, opt
-from forestc.options.fields import option
+from forestc.fields.options import option
 
 WIDEST = 1 << 16
 SIZES = (8, 16, 32, 64)  # bits of the integer types of C

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from forestc.backends.hdl import module_name
-from forestc.backends.lanes import Lane, LaneLayout
+from forestc.backends.stream.lanes import Lane, LaneLayout
 from forestc.forest.ir import Feature, Forest
 from forestc.forest.numbers import FLOAT32, Category, Fixed, Ordered, word_range
 from forestc.netlist.ir import Netlist

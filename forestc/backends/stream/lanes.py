@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from forestc.backends.ports import Field, width_of
-from forestc.options.stream import SIZES
+from forestc.backends.stream.options import SIZES
 
 
 @dataclass(frozen=True)

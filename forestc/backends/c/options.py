@@ -7,8 +7,8 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from forestc.errors import OptionError, opt
-from forestc.options.amounts import amount, forms
-from forestc.options.fields import KeyedFlag, option
+from forestc.fields.amounts import amount, forms
+from forestc.fields.options import KeyedFlag, option
 
 CInputs = Literal["words", "struct", "float", "raw"]
 CQuantizer = Literal["auto", "none", "float", "double"]

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from forestc.backends.base import Artifact, named
+from forestc.backends.engine import ROLES
 from forestc.backends.names import identifier, is_identifier
 from forestc.engine.capacity import Capacity
 from forestc.engine.folder import CAPACITY, described, open_engine
@@ -15,10 +18,11 @@ from forestc.engine.image import image_of
 from forestc.engine.vectors import image_lines, result_lines, row_lines
 from forestc.engine.verilog import emit as engine_text
 from forestc.engine.verilog import emit_bench, emit_walker
-from forestc.errors import OptionError, opt
+from forestc.errors import InternalError, OptionError, opt
 from forestc.forest.ir import Forest
 
-ROLES = ("engine", "engine_testbench", "engine_capacity", "engine_image", "engine_rows", "engine_results", "engine_c")
+if TYPE_CHECKING:
+    from forestc.backends.source import Source
 
 
 def engine_of(given: Capacity | str | Path) -> Capacity:
@@ -47,3 +51,9 @@ def emit(forest: Forest, capacity: Capacity, words: NDArray[np.int64]) -> dict[s
         "results.txt": result_lines([forest], capacity, words),
         f"{capacity.name}_image.h": emit_walker(capacity),
     }
+
+
+def artifacts(source: Source, *_: object) -> list[Artifact]:
+    if source.engine is None:
+        raise InternalError("an engine is wanted, and its capacity is not known", where="target engine")
+    return named("engine", ROLES, emit(source.forest, source.engine, source.words()))

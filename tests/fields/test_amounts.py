@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from forestc.backends.c import COptions, check
+from forestc.backends.c.choice import check
+from forestc.backends.c.options import COptions
 from forestc.cli.program import main
 from forestc.errors import OptionError
 from forestc.exploration.goals import limits_of
-from forestc.options.amounts import amount, tolerance_of
+from forestc.fields.amounts import amount, tolerance_of
 from forestc.options.compile import CompileOptions
 
 

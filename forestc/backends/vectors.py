@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.backends.c.inputs import Inputs, fits
-from forestc.backends.c.raw import RawType
 from forestc.forest.boundary import boundary_inputs
 from forestc.forest.evaluate import Evaluation, encode_numbers, evaluate_words
 from forestc.forest.ir import Forest
@@ -115,30 +113,6 @@ def disturbed(forest: Forest, raw: NDArray[np.float64]) -> NDArray[np.float64]:
     return rows
 
 
-def taken(forest: Forest, vectors: Vectors, inputs: Inputs, start: int = 0) -> tuple[Vectors, str, int]:
-    """Makes generated vectors fit the C types, and leaves out given rows that do not fit. Returns the vectors, the
-    first value left out as text, and the number of rows left out."""
-    if vectors.origin != "rows":
-        raw = inputs.fitted(vectors.raw if vectors.origin == COSTLY else disturbed(forest, vectors.raw))
-        return Vectors(encode_numbers(forest, raw), raw, vectors.origin), "", 0
-    fitting = fits(forest, inputs.types, vectors.raw).all(axis=1)
-    raw = inputs.fitted(vectors.raw[fitting])
-    first = unfit(forest, vectors.raw, inputs.types, start)
-    return Vectors(encode_numbers(forest, raw), raw, vectors.origin), first, int((~fitting).sum())
-
-
-def unfit(forest: Forest, rows: NDArray[np.float64], types: Sequence[RawType], start: int | None = 0) -> str:
-    """Returns the first value that its column's C type does not hold, as text; "" if there is none.
-    start: number of rows before these; None hides row numbers."""
-    wrong = np.argwhere(~fits(forest, types, rows))
-    if not len(wrong):
-        return ""
-    row, column = wrong[0].tolist()
-    name = forest.features[forest.row_columns.index(column)].name
-    where = "" if start is None else f"row {start + row + 1}, "
-    return f"{where}{name!r} = {rows[row, column]:.17g} is no {types[column].c}"
-
-
 def results(netlist: Netlist, evaluation: Evaluation) -> NDArray[np.int64]:
     """Returns the evaluator's results in the order of the netlist's outputs: (rows, fields) of label, score0, ..."""
     columns: list[NDArray[Any]] = []
@@ -152,3 +126,13 @@ def results(netlist: Netlist, evaluation: Evaluation) -> NDArray[np.int64]:
 
 def expected(forest: Forest, netlist: Netlist, words: WordArray) -> NDArray[np.int64]:
     return results(netlist, evaluate_words(forest, words))
+
+
+def values_of(forest: Forest, evaluation: Evaluation) -> NDArray[np.float64]:
+    """Returns the evaluator's values (rows, columns). A column is a class or, for a regression, an output."""
+    columns = []
+    for part in forest.targets:
+        values = evaluation.values[:, part.start : part.stop]
+        binary = part.width == 1 and len(part.classes) == 2
+        columns.append(np.concatenate([1 - values, values], axis=1) if binary else values)
+    return np.asarray(np.concatenate(columns, axis=1), dtype=np.float64)

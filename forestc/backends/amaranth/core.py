@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import linecache
 from types import ModuleType
+from typing import TYPE_CHECKING
 
+from forestc.backends.base import Artifact, named
 from forestc.backends.hdl import module_name
 from forestc.backends.logic import SPELLINGS, below, lookup_of
 from forestc.backends.names import class_name, net_name
@@ -13,6 +15,9 @@ from forestc.errors import MissingExtraError
 from forestc.netlist import ir
 from forestc.netlist.ir import Cell, Net, Netlist, WordType
 from hdl_templates import render
+
+if TYPE_CHECKING:
+    from forestc.backends.source import Source
 
 
 def core_name(netlist: Netlist) -> str:
@@ -41,6 +46,10 @@ def emit(netlist: Netlist) -> dict[str, str]:
         body=_AmaranthWriter(netlist).body(),
     )
     return {file_name(netlist): text}
+
+
+def artifacts(source: Source, *_: object) -> list[Artifact]:
+    return named("amaranth", ("amaranth",), emit(source.netlist))
 
 
 def module(netlist: Netlist) -> ModuleType:

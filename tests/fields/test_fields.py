@@ -12,11 +12,11 @@ import pytest
 import typer
 
 import forestc
+from forestc.backends.stream.options import StreamOptions
 from forestc.cli.parameters import add_command
 from forestc.errors import OptionError
+from forestc.fields.options import flag, option, options_of, recorded, schema_of, takes
 from forestc.options.compile import CompileOptions
-from forestc.options.fields import flag, option, options_of, recorded, schema_of, takes
-from forestc.options.stream import StreamOptions
 
 PACKAGE = Path(forestc.__file__).parent
 

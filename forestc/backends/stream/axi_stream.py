@@ -5,20 +5,23 @@ It also writes an IP-XACT component, a C driver, a Python quantizer, test benche
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from forestc.backends import quantizer
+from forestc.backends.base import Artifact, Core, shared
 from forestc.backends.hdl import module_name
-from forestc.backends.lanes import LaneLayout, layout_of
 from forestc.backends.ports import input_fields, output_fields, width_of
-from forestc.backends.project import LANGUAGES
+from forestc.backends.stream import SHARED, quantizer
+from forestc.backends.stream.lanes import LaneLayout, layout_of
+from forestc.backends.stream.options import StreamOptions
 from forestc.forest.ir import Forest
 from forestc.netlist.ir import Netlist, WordType
-from forestc.options.stream import StreamOptions
 from forestc.system.version import __version__
 from hdl_templates import render
+
+if TYPE_CHECKING:
+    from forestc.backends.source import Source
 
 IDENTITY = int.from_bytes(b"FRST")  # reads as "FRST" in ASCII: the value of the register `id`
 MAP_VERSION = 1  # identifies the layout of the registers: the value of the register `version`
@@ -75,19 +78,18 @@ def stream_of(netlist: Netlist, options: StreamOptions) -> Stream:
 
 
 def emit(
-    forest: Forest, netlist: Netlist, options: StreamOptions, design_hash: str, language: str = "verilog"
+    forest: Forest, netlist: Netlist, options: StreamOptions, design_hash: str, core: Core
 ) -> dict[str, tuple[str, str]]:
     """Returns {role: (file name, text)} of the stream wrapper.
-    design_hash: the manifest's SHA-256, 64 hexadecimal digits.
-    language: the core's language, "verilog" or "vhdl"."""
-    stream, spelling, files = stream_of(netlist, options), _SPELLINGS[language], LANGUAGES[language]
+    design_hash: the manifest's SHA-256, 64 hexadecimal digits."""
+    stream, spelling = stream_of(netlist, options), _SPELLINGS[core.language]
     module, words = stream.module, quantizer.file_name(netlist)
     constants, offsets = _constants(stream, design_hash), register_map()
     view = {
         **vars(stream),
         **_wiring(stream, spelling),
-        "files": files,
-        "language": language,
+        "files": core,
+        "language": core.language,
         "result_bits": stream.result_bits,
         "padded_bits": stream.padded_bits,
         "core_version": __version__,
@@ -105,20 +107,28 @@ def emit(
     }
     parts = {"axi_stream": "axis", **({"axi_lite": "axi_lite"} if stream.registers else {})}
     written = {
-        role: (f"{module}_{part}.{files.suffix}", render(f"{language}/{role}.{files.suffix}.j2", **view))
+        role: (f"{module}_{part}.{core.suffix}", render(f"{core.language}/{role}.{core.suffix}.j2", **view))
         for role, part in parts.items()
     }
-    view["sources"] = [f"{module}.{files.suffix}", *(path for path, _ in reversed(written.values()))]
+    view["sources"] = [f"{module}.{core.suffix}", *(path for path, _ in reversed(written.values()))]
     view["members"] = [(lane, lane.field.identifier) for lane in stream.row.lanes]
     written["ip_xact"] = ("component.xml", render("synth/component.xml.j2", **view))
-    if language == "vhdl":
+    if core.stream_bench:
         written["stream_testbench"] = (f"{module}_axis_tb.vhd", render("vhdl/axi_stream_bench.vhd.j2", **view))
     return {
-        **{f"{files.prefix}{role}": file for role, file in written.items()},
+        **{f"{core.prefix}{role}": file for role, file in written.items()},
         "driver": (f"{module}_axis.h", render("c/driver.h.j2", **view)),
         "words": (f"{words}.py", quantizer.emit(forest, netlist, stream.row, stream.result)),
         "cocotb": (f"test_{module}_axis.py", render("cocotb/test_axis.py.j2", **view)),
     }
+
+
+def written(source: Source, _: Sequence[Artifact], cores: Sequence[Core]) -> list[Artifact]:
+    files: list[Artifact] = []
+    for core in cores:
+        own = emit(source.forest, source.netlist, source.stream, source.hash, core)
+        files += shared(core, cores, SHARED, own | {"raw_rows": ("rows.txt", source.raw_rows())})
+    return files
 
 
 def _wiring(stream: Stream, spelling: _Spelling) -> dict[str, Any]:

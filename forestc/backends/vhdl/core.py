@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from forestc.backends.base import Artifact, named
 from forestc.backends.hdl import CoreWriter, Language
 from forestc.backends.ports import Field
 from forestc.netlist.ir import Netlist, WordType
 from hdl_templates import render
+
+if TYPE_CHECKING:
+    from forestc.backends.source import Source
 
 
 def emit(netlist: Netlist) -> dict[str, str]:
@@ -15,6 +21,11 @@ def emit(netlist: Netlist) -> dict[str, str]:
         f"{view['module']}.vhd": render("vhdl/core.vhd.j2", **view),
         f"{view['module']}_tb.vhd": render("vhdl/bench.vhd.j2", **view),
     }
+
+
+def artifacts(source: Source, *_: object) -> list[Artifact]:
+    written = named("vhdl", ("vhdl", "vhdl_testbench"), emit(source.netlist))
+    return [*written, Artifact("vhdl_vectors", "vhdl/vectors.txt", source.vectors())]
 
 
 def type_name(word: WordType) -> str:

@@ -5,26 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.checks.bench import sample_vectors
-from forestc.checks.engine_files import image_in
-from forestc.checks.engines import Difference, Engine, bench_difference, copied, difference
-from forestc.checks.image_reader import read_image, row_words
-from forestc.checks.vectors import Vectors
+from forestc.backends.base import Written
+from forestc.backends.engine.image_reader import row_words
+from forestc.backends.engine.reading import capacity_in, image_in
+from forestc.backends.running import Difference, bench_difference, copied, difference
+from forestc.backends.vectors import Vectors
 from forestc.engine.capacity import Capacity
-from forestc.engine.folder import described
-from forestc.engine.image import EngineImage, image_of, packed_rows
+from forestc.engine.image import image_of, packed_rows
 from forestc.engine.vectors import image_lines, packed_results, results_of, row_lines
 from forestc.engine.verilog import view_of
-from forestc.errors import CheckError, MissingToolError, ToolError, opt, printable
-from forestc.forest.evaluate import Evaluation, encode_numbers, evaluate_words
-from forestc.forest.ir import Forest
-from forestc.manifest.design import Design
-from forestc.rows.batches import ArrayRows, Rows
+from forestc.errors import MissingToolError, ToolError, opt, printable
+from forestc.forest.evaluate import Evaluation
 from forestc.toolchain import verilator
 from forestc.toolchain.compilers import cxx_compiler, version
 from forestc.toolchain.run import find, run_tool
@@ -91,14 +86,11 @@ class Simulation:
         return results, printable(out[size + 4 :].decode("utf-8", "replace"))
 
 
-class WalkersInVerilator(Engine):
+class WalkersInVerilator:
     """Runs the engine's Verilog, compiled by Verilator, with random stalls."""
 
-    name: ClassVar[str] = "engine"
-    role: ClassVar[str] = "engine"
-
-    def __init__(self, design: Design, folder: Path) -> None:
-        self.capacity, self.forest = design.engine, design.forest
+    def __init__(self, design: Written, folder: Path) -> None:
+        self.capacity, self.forest = capacity_in(design), design.forest
         if self.capacity.load != "stream":
             raise MissingToolError(
                 "Verilator drives engines that take images as a stream", where=opt.engines, do="use engine-icarus"
@@ -115,19 +107,14 @@ class WalkersInVerilator(Engine):
         return difference(unpacked_results(self.capacity, got), expected)
 
 
-class WalkersInIcarus(Engine):
+class WalkersInIcarus:
     """Runs the engine's Verilog and its self-checking test bench in Icarus Verilog, with random stalls."""
 
-    name: ClassVar[str] = "engine-icarus"
-    role: ClassVar[str] = "engine_testbench"
-    sample: ClassVar[int] = 500
-    stands_in_for: ClassVar[str] = "engine"
-
-    def __init__(self, design: Design, folder: Path) -> None:
+    def __init__(self, design: Written, folder: Path) -> None:
         compiler, self.runner = find("iverilog"), find("vvp")
         if compiler is None or self.runner is None:
             raise MissingToolError("Icarus Verilog was not found", do="install iverilog")
-        self.capacity, self.forest, self.folder = design.engine, design.forest, folder
+        self.capacity, self.forest, self.folder = capacity_in(design), design.forest, folder
         sources = [copied(design, role, folder) for role in ("engine", "engine_testbench")]
         run_tool([compiler, "-g2005", "-o", "bench.vvp", *sources], folder, writes=["bench.vvp"])
         (folder / "images.txt").write_text(image_lines(image_of(self.forest, self.capacity)))
@@ -143,45 +130,16 @@ class WalkersInIcarus(Engine):
         return bench_difference(run_tool(command, self.folder, seconds=3600), expected)
 
 
-class ImageInReader(Engine):
-    """Evaluates rows with the image, as decoded by `forestc.checks.image_reader`."""
+class ImageInReader:
+    """Evaluates rows with the image, as decoded by `forestc.backends.engine.image_reader`."""
 
-    name: ClassVar[str] = "image"
-    role: ClassVar[str] = "engine_image"
-
-    def __init__(self, design: Design, folder: Path) -> None:
-        self.forest, self.capacity, self.tool = design.forest, design.engine, "image_reader"
+    def __init__(self, design: Written, folder: Path) -> None:
+        self.forest, self.capacity, self.tool = design.forest, capacity_in(design), "image_reader"
         self.image = image_in(design)
 
     def compare(self, vectors: Vectors, evaluation: Evaluation) -> Difference:
         got = self.image.walked(row_words(self.forest, self.image.shape, vectors.words))
         return difference(got, results_of(self.capacity, evaluation))
-
-
-def compare_image(forest: Forest, capacity: Capacity, image: EngineImage) -> None:
-    """Compares an image with its quantized forest on generated words. Raises CheckError if they differ."""
-    reader = read_image(image.bytes, described(capacity))
-    words = np.concatenate([some.words for some in sample_vectors(forest, ArrayRows(np.empty((0, forest.width))))])
-    got = reader.walked(row_words(forest, reader.shape, words))
-    if not np.array_equal(got, results_of(capacity, evaluate_words(forest, words))):
-        raise CheckError(
-            "the image does not equal the quantized forest", where="the engine's image", do="report this bug"
-        )
-
-
-def compare_rows(forest: Forest, common: Forest, capacity: Capacity, image: EngineImage, rows: Rows) -> int:
-    """Compares an image with a quantized forest on rows; returns their number. Raises CheckError if they differ.
-    common: the forest of the image, which may have other words."""
-    reader, count = read_image(image.bytes, described(capacity)), 0
-    for batch in rows.batches():
-        got = reader.walked(row_words(common, reader.shape, encode_numbers(common, batch.X)))
-        expected = results_of(capacity, evaluate_words(forest, encode_numbers(forest, batch.X)))
-        if not np.array_equal(got, expected):
-            raise CheckError(
-                "the image does not answer as the quantized forest", where="the given rows", do="report this bug"
-            )
-        count += len(batch.X)
-    return count
 
 
 def unpacked_results(capacity: Capacity, results: Sequence[int]) -> NDArray[np.int64]:

@@ -5,7 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from forestc.backends.base import Artifact, named
+from forestc.backends.hls import ROLES
 from forestc.backends.logic import SPELLINGS, compared, lookup_of
 from forestc.backends.names import identifier, net_name, port_name
 from forestc.backends.ports import Field, input_fields, output_fields, result_meaning, width_of
@@ -16,6 +19,9 @@ from forestc.netlist import ir
 from forestc.netlist.ir import Cell, Net, Netlist, WordType, reads
 from forestc.netlist.ports import Port
 from hdl_templates import render
+
+if TYPE_CHECKING:
+    from forestc.backends.source import Source
 
 BLOCK = 1024  # statements at most in one function; more make a compiler disproportionately slow
 PART, PERIOD_NS = "xc7a100tcsg324-1", 5.0  # default device and clock period (ns) in the scripts
@@ -69,6 +75,12 @@ def emit(forest: Forest, netlist: Netlist, options: HlsOptions | None = None) ->
             ("hls_config.cfg", "hls_config.cfg"),
         )
     }
+
+
+def artifacts(source: Source, *_: object) -> list[Artifact]:
+    options = HlsOptions(source.project.part("vivado", PART), source.project.period(PERIOD_NS))
+    written = named("hls", ROLES[:-1], emit(source.forest, source.netlist, options))
+    return [*written, Artifact("hls_vectors", "hls/vectors.txt", source.vectors())]
 
 
 def ap_type(word: WordType) -> str:
