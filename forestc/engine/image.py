@@ -216,7 +216,7 @@ def _decision(forest: Forest) -> tuple[int, int, int, int]:
 
 
 REFUSALS = (
-    Refusal("models of several models, such as votes", lambda forest: not forest.single),
+    Refusal("combinations of several models, such as votes", lambda forest: not forest.single),
     Refusal("trees that are not added, such as those of rule sets", lambda forest: forest.single and not forest.adds),
     Refusal(
         "decision by values after a link such as softmax",
@@ -237,7 +237,7 @@ def _check_kind(forest: Forest, capacity: Capacity) -> None:
             "an engine takes quantized forests", where="the model", do="run the passes first, as forestc image does"
         )
     for refusal in REFUSALS:
-        refusal.refuse(forest, "an engine", "compile to another target")
+        refusal.refuse(forest, "an engine", "compile to verilog or c")
     if forest.decision.kind == "none" and not capacity.scores:
         raise DoesNotFitError(
             "the model gives values, and the engine labels alone",

@@ -157,7 +157,7 @@ def test_what_no_engine_computes():
         with pytest.raises(ModelError, match=r"several models.*compile to verilog or c"):
             image_of(random_forest(1, True, kind, [Fixed(8)]), ROOMY)
     largest = replace(regression, aggregate=replace(regression.aggregate, kind="max"))
-    with pytest.raises(ModelError, match="it has no max of them"):
+    with pytest.raises(ModelError, match="takes no trees that are not added"):
         image_of(largest, ROOMY)
     with pytest.raises(OptionError, match="takes quantized forests"):
         image_of(random_forest(1, False, "binary"), ROOMY)
@@ -189,5 +189,5 @@ def test_rows_are_placed_by_column():
     assert (here[:, 0] & 0xFFFF == there[:, 0] >> 16).all()
     doubled = replace(forest, features=tuple(replace(each, column=0) for each in forest.features))
     if len(forest.features) > 1:
-        with pytest.raises(ModelError, match="two features are made of one column"):
+        with pytest.raises(ModelError, match="takes no two features of one column"):
             packed_rows(doubled, capacity, words)
