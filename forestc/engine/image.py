@@ -200,8 +200,16 @@ def packed_rows(forest: Forest, capacity: Capacity, words: NDArray[np.int64]) ->
     return np.asarray(np.bitwise_or.reduce(lanes, axis=2))
 
 
+_DO = "compile to verilog or c"
+_ONE_COLUMN = Refusal(
+    "two features of one column", lambda forest: len(set(forest.row_columns)) < len(forest.row_columns)
+)
+
+
 def columns_of(forest: Forest) -> NDArray[np.int64]:
-    """Returns the column of each feature in an engine's rows: (features,)."""
+    """Returns the column of each feature in an engine's rows: (features,). Raises ModelError if two features have the
+    same column."""
+    _ONE_COLUMN.refuse(forest, "an engine", _DO)
     return np.array(forest.row_columns, dtype=np.int64)
 
 
@@ -219,14 +227,14 @@ REFUSALS = (
     Refusal("combinations of several models, such as votes", lambda forest: not forest.single),
     Refusal("trees that are not added, such as those of rule sets", lambda forest: forest.single and not forest.adds),
     Refusal(
-        "decision by values after a link such as softmax",
+        "decisions by values after a link such as softmax",
         lambda forest: (
             forest.decision.kind == "argmax"
             and forest.decision.on == "values"
             and forest.link.kind not in ("identity", "order")
         ),
     ),
-    Refusal("two features of one column", lambda forest: len(set(forest.row_columns)) < len(forest.row_columns)),
+    _ONE_COLUMN,
 )
 
 
@@ -237,7 +245,7 @@ def _check_kind(forest: Forest, capacity: Capacity) -> None:
             "an engine takes quantized forests", where="the model", do="run the passes first, as forestc image does"
         )
     for refusal in REFUSALS:
-        refusal.refuse(forest, "an engine", "compile to verilog or c")
+        refusal.refuse(forest, "an engine", _DO)
     if forest.decision.kind == "none" and not capacity.scores:
         raise DoesNotFitError(
             "the model gives values, and the engine labels alone",
