@@ -24,7 +24,7 @@ import forestc
 from forestc.errors import RowsError
 from forestc.forest.ir import Forest
 from forestc.rows.columns import adopt_names
-from forestc.rows.files import rows_from
+from forestc.rows.given import rows_from
 
 LIBRARIES = ("sklearn", "xgboost", "lightgbm")
 FORMS = ("frame", "table", "csv", "parquet", "arrow", "array")

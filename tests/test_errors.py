@@ -26,7 +26,7 @@ from forestc.errors import (
 from forestc.passes import passes_from
 from forestc.passes.pipeline import run_passes
 from forestc.rows.batches import ArrayRows
-from forestc.rows.files import rows_from
+from forestc.rows.given import rows_from
 
 ROOT = Path(__file__).parents[1]
 HOSTILE = ("{rows}", "{opt.rows}", "{0}", "{}", "{", "}}", "{x!r:{y}}", "%s", "--rows FILE")

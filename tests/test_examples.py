@@ -18,7 +18,7 @@ from models import trained
 from sklearn.base import clone
 
 from forestc.frontends import load
-from forestc.rows.tables import read_table
+from forestc.rows.training_rows import read_table
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 

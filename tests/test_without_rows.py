@@ -25,9 +25,8 @@ from forestc.passes import passes_from
 from forestc.passes.pipeline import run_passes
 from forestc.report.tables import compile_tables
 from forestc.rows.encode import evaluate
-from forestc.rows.made_rows import made_rows
 from forestc.rows.range_files import ranges_from
-from forestc.rows.ranges import Ranges, ValueRange
+from forestc.rows.ranges import Ranges, ValueRange, made_rows
 
 FOUR = "feature,smallest,largest,step,missing\na,0,10,,no\nb,0.1,10,0.1,no\nc,0,10,,\nd,0,25,1,no\n"
 

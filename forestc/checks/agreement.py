@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from forestc.forest.evaluate import Evaluation, encode_numbers, score_range
+from forestc.forest.evaluate import Evaluation, score_range
 from forestc.forest.ir import Forest
-from forestc.passes.quick_evaluation import evaluate_quickly
+from forestc.passes.quick_evaluation import evaluate_rows
 from forestc.rows.accuracy import GENERATED, Accuracy, answers_of
 from forestc.rows.batches import Batch, Rows
 
@@ -68,7 +68,7 @@ def agreement(model: Forest, compiled: Forest, rows: Rows) -> Agreement:
 
 
 def _answers(forest: Forest, batch: Batch) -> Evaluation:
-    return evaluate_quickly(forest, encode_numbers(forest, batch.X))
+    return evaluate_rows(forest, batch.X)
 
 
 def _spread(model: Forest, rows: Rows) -> float:

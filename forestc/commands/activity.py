@@ -16,7 +16,7 @@ from forestc.forest.numbers import NumberType, word_value
 from forestc.options.commands import ActivityOptions
 from forestc.passes.extract_rules.rules_text import literal_text
 from forestc.report.tables import Shown, activity_tables
-from forestc.rows.files import rows_from
+from forestc.rows.given import rows_from
 
 
 @takes(ActivityOptions)

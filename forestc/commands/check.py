@@ -32,11 +32,10 @@ from forestc.manifest.notebook import shows
 from forestc.options.commands import CheckOptions
 from forestc.report.tables import check_text
 from forestc.rows.batches import ArrayRows, Rows
-from forestc.rows.files import rows_from
 from forestc.rows.fingerprint import fingerprint
-from forestc.rows.made_rows import made_rows
+from forestc.rows.given import rows_from
 from forestc.rows.range_files import ranges_again
-from forestc.rows.ranges import outside
+from forestc.rows.ranges import made_rows, outside
 from forestc.toolchain.run import together
 
 CHUNK = 65536

@@ -76,9 +76,8 @@ from forestc.rows.cluster import on_cluster
 from forestc.rows.columns import accept_missing, name_classes
 from forestc.rows.fingerprint import fingerprint
 from forestc.rows.given import refuse_sampled, rows_for_model, share_of
-from forestc.rows.made_rows import made_rows
 from forestc.rows.range_files import ranges_record
-from forestc.rows.ranges import Ranges
+from forestc.rows.ranges import Ranges, made_rows
 
 
 class CompileFigures(dict[str, Any]):

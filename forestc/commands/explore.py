@@ -17,6 +17,7 @@ from forestc.commands.check import check
 from forestc.commands.compile import compile
 from forestc.commands.measure import measure
 from forestc.commands.synth import synth
+from forestc.compilation.level_search import count_shared
 from forestc.compilation.record import versions
 from forestc.compilation.synthesis import known_device
 from forestc.costs.boards import stands_for
@@ -38,8 +39,7 @@ from forestc.forest.ir import Forest
 from forestc.options.explore import ExploreOptions
 from forestc.options.shared import quiet
 from forestc.report.page.notebook import open_study
-from forestc.rows.given import count_shared
-from forestc.rows.tables import read_inputs
+from forestc.rows.training_rows import read_inputs
 from forestc.search.memory import FOLDER as KEPT
 from forestc.system.calls import cores, lock_file
 from forestc.system.records import inside

@@ -36,7 +36,7 @@ from forestc.manifest.design import Design
 from forestc.options.commands import MeasureOptions
 from forestc.report.tables import Shown, measure_tables, table
 from forestc.rows.batches import ArrayRows, Rows
-from forestc.rows.files import rows_from
+from forestc.rows.given import rows_from
 from forestc.toolchain.compilers import version
 from forestc.toolchain.firmware import COMPILERS, CPUS, OPTIMIZE, find_compiler
 from forestc.toolchain.run import find, together

@@ -18,7 +18,7 @@ from forestc.forest.evaluate import encode_numbers
 from forestc.manifest.design import Design
 from forestc.options.commands import SimulateOptions
 from forestc.report.tables import Shown, titled
-from forestc.rows.files import rows_from
+from forestc.rows.given import rows_from
 from forestc.system.writing import replacing, write_text, writing
 from hw_sim import activity, clock_rows
 

@@ -27,7 +27,7 @@ from forestc.passes.options import DEFAULT_TOLERANCE
 from forestc.passes.pipeline import Step, run_passes
 from forestc.passes.scorer import Loss, Scorer
 from forestc.rows.batches import Rows
-from forestc.rows.given import count_shared, share_of, split_rows
+from forestc.rows.given import share_of, split_rows
 from forestc.rows.ranges import have_rows
 from forestc.search.cross_validation import Fold, Folds
 from forestc.search.levels import (
@@ -223,6 +223,11 @@ def _shared_rows_note(fit: Rows, held_out: Rows) -> list[str]:
         f"{shared} of {len(others)} held-out rows are among the given ones; if the model was trained on these, it "
         "looks better than it is, and a design scored on them may lose more on other rows"
     ]
+
+
+def count_shared(X: NDArray[np.float64], others: NDArray[np.float64]) -> int:
+    seen = {row.tobytes() for row in np.ascontiguousarray(X)}
+    return sum(row.tobytes() in seen for row in np.ascontiguousarray(others))
 
 
 def _some(rows: Rows) -> NDArray[np.float64]:

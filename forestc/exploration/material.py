@@ -22,9 +22,8 @@ from forestc.frontends import load
 from forestc.passes.quick_evaluation import answers_to
 from forestc.rows.batches import ArrayRows, Rows
 from forestc.rows.columns import accept_missing, adopt_names, name_classes
-from forestc.rows.files import rows_from
-from forestc.rows.given import refuse_sampled, rows_for_model, share_of
-from forestc.rows.tables import read_table
+from forestc.rows.given import refuse_sampled, rows_for_model, rows_from, share_of
+from forestc.rows.training_rows import read_table
 from forestc.training import TRAINERS
 from forestc.training.base import Task, Trainer
 

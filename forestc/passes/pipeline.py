@@ -20,11 +20,10 @@ from forestc.forest.ir import Forest
 from forestc.forest.verify import verify
 from forestc.passes.base import Pass, PassResult, Refusing, most_changed, print_pass, required
 from forestc.passes.promises import A_BUG, Change, Exact, Guarantee, Promise, Within, promise_text
-from forestc.passes.quick_evaluation import evaluate_quickly
+from forestc.passes.quick_evaluation import evaluate_quickly, evaluate_rows
 from forestc.passes.scorer import Loss, Scorer
 from forestc.rows.batches import Rows
-from forestc.rows.made_rows import made_rows
-from forestc.rows.ranges import Ranges
+from forestc.rows.ranges import Ranges, made_rows
 
 Apply: TypeAlias = Callable[[Pass, Forest, Rows | None, Scorer | None], PassResult]
 
@@ -105,9 +104,9 @@ def run_passes(
         rows = made_rows(forest, rows, forests)
     for batch in rows.batches() if rows is not None else ():
         # Each forest is evaluated once: it is the result of one pass and the source of the next.
-        evaluated = [evaluate_quickly(forest, encode_numbers(forest, batch.X)) for forest in forests[:1]]
+        evaluated = [evaluate_rows(forest, batch.X) for forest in forests[:1]]
         for run in runs:
-            new = evaluated[-1] if run.unchanged else evaluate_quickly(run.after, encode_numbers(run.after, batch.X))
+            new = evaluated[-1] if run.unchanged else evaluate_rows(run.after, batch.X)
             evaluated.append(new)
         for index, run in enumerate(runs, 1):
             run.on_rows(evaluated, index, generated)
@@ -193,9 +192,7 @@ class _Ran:
             if check.in_ranges is not None:
                 X = made_rows(self.before, check.in_ranges, (self.before, self.after)).X
                 self.inputs += len(X)
-                check.on_generated(
-                    *(evaluate_quickly(forest, encode_numbers(forest, X)) for forest in (self.before, self.after))
-                )
+                check.on_generated(*(evaluate_rows(forest, X) for forest in (self.before, self.after)))
 
     def on_held_out(self, before: Loss, after: Loss) -> None:
         if self.exact:

@@ -10,15 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.errors import CheckError, opt
-from forestc.forest.evaluate import Evaluation, encode_numbers, score_range
+from forestc.forest.evaluate import Evaluation, score_range
 from forestc.forest.ir import Forest
 from forestc.passes.combinations import evaluate_leaves, leaf_combinations, most_combinations
 from forestc.passes.margins import bound_text, margins
-from forestc.passes.quick_evaluation import evaluate_quickly
+from forestc.passes.quick_evaluation import evaluate_rows
 from forestc.passes.scorer import Loss
 from forestc.rows.accuracy import LargestError
-from forestc.rows.made_rows import every_cell
-from forestc.rows.ranges import Ranges
+from forestc.rows.ranges import Ranges, every_cell
 
 Guarantee: TypeAlias = Literal["exact", "exact-on-data", "approximate"]
 A_BUG = "report this bug"
@@ -411,7 +410,7 @@ class _EveryPathCheck(_LeavesCheck[EveryPath]):
         forests = self.before, self.after
         cells = every_cell(self.before, self.promise.ranges, most_combinations(self.before))
         if cells is not None:
-            self.on_generated(*(evaluate_quickly(forest, encode_numbers(forest, cells.X)) for forest in forests))
+            self.on_generated(*(evaluate_rows(forest, cells.X) for forest in forests))
         elif (nodes := leaf_combinations(self.before)) is not None:
             self.on_generated(*(evaluate_leaves(forest, nodes) for forest in forests))
 

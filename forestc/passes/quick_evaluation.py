@@ -61,9 +61,14 @@ def other_paths(before: Forest, after: Forest, X: NDArray[np.float64]) -> NDArra
     return np.asarray((nodes_reached(before, words) != nodes_reached(after, words)).any(axis=1))
 
 
+def evaluate_rows(forest: Forest, X: NDArray[np.float64]) -> Evaluation:
+    """Evaluates the forest on raw rows (rows, columns), as numbers."""
+    return evaluate_quickly(forest, encode_numbers(forest, X))
+
+
 def answers_to(forest: Forest, X: NDArray[np.float64]) -> NDArray[Any]:
     """Returns the forest's answers to raw rows (rows, columns): class indices, or the values of a regression."""
-    return answers_of(forest, evaluate_quickly(forest, encode_numbers(forest, X)))
+    return answers_of(forest, evaluate_rows(forest, X))
 
 
 def concatenated_trees(forest: Forest) -> TreeArrays:

@@ -1,4 +1,4 @@
-"""Reads Parquet and Arrow files, and folders of them."""
+"""Reads Parquet and Arrow files, and folders of them; turns Arrow columns of any file into numbers."""
 
 from __future__ import annotations
 
@@ -10,13 +10,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute
+from numpy.typing import NDArray
 
 from forestc.errors import RowsError
-from forestc.rows.frames import PREVIEW
+from forestc.rows.columns import some_names
+from forestc.rows.labels import is_number
+from forestc.rows.table import PREVIEW, FrameTable
 
 WHOLE = "check that the file is whole, and that its ending names its format"
-BATCH_ROWS = 16384  # rows of a batch at most
 _UNREADABLE = (pa.ArrowException, OSError, EOFError, ValueError, TypeError, MemoryError, zipfile.BadZipFile, zlib.error)
 
 
@@ -30,8 +34,40 @@ def readable(where: Path | str, what: str = "can't be read", do: str = WHOLE) ->
         raise RowsError(f"{what} ({reason})", where=str(where), do=do) from None
 
 
+class FileTable:
+    """The table of a file, whose columns are Arrow arrays."""
+
+    where: str  # name in messages
+    names: tuple[str, ...]
+    nulls: ClassVar[tuple[str, ...]] = ()  # texts that mean a missing value
+    by_position: ClassVar[bool] = True
+
+    def batches(self, columns: Sequence[str], texts: Collection[str], most: int) -> Iterator[pa.RecordBatch]:
+        with readable(self.where):
+            for batch in self.read(columns, texts, most):
+                for start in range(0, batch.num_rows, most):
+                    yield batch.slice(start, most)
+
+    def numbers(
+        self, column: pa.Array, name: str, labels: tuple[str, ...] = ()
+    ) -> tuple[NDArray[np.float64], set[bool]]:
+        holds = {_is_text(column)} if column.null_count < len(column) else set()
+        return column_numbers(column, name, self.where, labels, self.nulls), holds
+
+    def texts(self) -> dict[str, tuple[list[str], bool]]:
+        return FrameTable(self.head(), self.names).texts()
+
+    def read(self, columns: Sequence[str], texts: Collection[str], most: int) -> Iterator[pa.RecordBatch]:
+        """Yields batches as `batches` does, of any size."""
+        raise NotImplementedError
+
+    def head(self) -> pa.Table:
+        """Returns some first rows, with all columns."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True)
-class ArrowFiles:
+class ArrowFiles(FileTable):
     """The table of a file or folder, or of one row group of a Parquet file."""
 
     where: str  # name in messages
@@ -40,7 +76,6 @@ class ArrowFiles:
     names: tuple[str, ...]
     group: int | None = None  # number of the row group; None for all
     headed: ClassVar[bool] = True  # True: the files state names of columns
-    nulls: ClassVar[tuple[str, ...]] = ()  # no texts mean a missing value
 
     @classmethod
     def open(cls, path: Path, form: str) -> ArrowFiles:
@@ -48,10 +83,10 @@ class ArrowFiles:
         with readable(path, f"not a readable {form} file"):
             return replace(files, names=tuple(files._dataset().schema.names))
 
-    def batches(self, columns: Sequence[str], texts: Collection[str]) -> Iterator[pa.RecordBatch]:
+    def read(self, columns: Sequence[str], texts: Collection[str], most: int) -> Iterator[pa.RecordBatch]:
         from pyarrow import dataset  # The import takes half a second.
 
-        options: dict[str, Any] = {"columns": list(columns), "batch_size": BATCH_ROWS}
+        options: dict[str, Any] = {"columns": list(columns), "batch_size": most}
         if self.form == "parquet":
             # Without read-ahead, only one row group is in memory at a time.
             options["fragment_scan_options"] = dataset.ParquetFragmentScanOptions(pre_buffer=False)
@@ -78,7 +113,6 @@ class ArrowFiles:
                 first += rows
 
     def head(self) -> pa.Table:
-        """Returns the first rows, at most `PREVIEW`, with all columns."""
         with readable(self.where):
             return self._dataset().head(PREVIEW)
 
@@ -90,3 +124,76 @@ class ArrowFiles:
         from pyarrow import dataset  # The import takes half a second.
 
         return dataset.dataset(self.path, format=self.form)
+
+
+def column_numbers(
+    column: pa.Array | pa.ChunkedArray,
+    name: str,
+    where: str,
+    labels: tuple[str, ...] = (),
+    nulls: tuple[str, ...] = (),
+    do: str = "encode it as the model was trained",
+) -> NDArray[np.float64]:
+    """Returns a column as float64, with NaN for missing values. Raises RowsError for other types.
+    labels: category names, which become their indices.
+    nulls: texts for missing values.
+    do: the error's remedy."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if labels and _is_text(column):
+        return _codes(column.cast(pa.string()), name, where, labels, nulls)
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.uint8())
+    if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
+        raise RowsError(f"column {name!r} holds {column.type}, not numbers", where=where, do=do)
+    return _floats(column.cast(pa.float64(), safe=False))
+
+
+def _floats(column: pa.Array | pa.ChunkedArray) -> NDArray[np.float64]:
+    """Returns a float64 column as an array, with NaN for nulls. pyarrow's `to_numpy` would import pandas."""
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    numbers = [np.full(len(chunk), np.nan) for chunk in chunks]
+    for chunk, filled in zip(chunks, numbers, strict=True):
+        within = slice(chunk.offset, chunk.offset + len(chunk))
+        if chunk.null_count < len(chunk):
+            present, values = chunk.buffers()
+            bits = None if present is None else np.frombuffer(present, np.uint8)
+            present_mask = True if bits is None else np.unpackbits(bits, bitorder="little")[within].astype(np.bool_)
+            np.copyto(filled, np.frombuffer(values, np.float64)[within], where=present_mask)
+    return np.concatenate(numbers) if numbers else np.empty(0)
+
+
+def _is_text(column: pa.Array) -> bool:
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    return any(is_kind(kind) for is_kind in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view))
+
+
+def _codes(
+    text: pa.Array, name: str, where: str, labels: tuple[str, ...], nulls: tuple[str, ...]
+) -> NDArray[np.float64]:
+    if "" in labels and "" in nulls and pyarrow.compute.any(pyarrow.compute.equal(text, "")).as_py():
+        raise RowsError(
+            f"a field of column {name!r} is empty, and so is the name of one of its categories",
+            where=where,
+            do="write Parquet, which tells a missing value from an empty text",
+        )
+    absent = pyarrow.compute.is_in(
+        text, value_set=pa.array([null for null in nulls if null not in labels], pa.string())
+    )
+    absent = pyarrow.compute.or_(text.is_null(), absent).to_numpy(zero_copy_only=False)
+    codes = pyarrow.compute.index_in(text, value_set=pa.array(labels, pa.string()))
+    by_code = codes.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.float64)
+    if nulls and not (by_code[~absent] >= 0).any() and not any(map(is_number, labels)):
+        _refuse_numbers(text.filter(pa.array(~absent)), name, where, labels)
+    return np.where(absent, np.nan, by_code)
+
+
+def _refuse_numbers(text: pa.Array, name: str, where: str, labels: tuple[str, ...]) -> None:
+    """Raises RowsError if all texts are numbers, as these may be codes instead of names."""
+    unknown = text.unique().to_pylist()
+    if unknown and all(map(is_number, unknown)):
+        raise RowsError(
+            f"column {name!r} holds {unknown[0]!r}, and its categories have names",
+            where=where,
+            do=f"write names: {some_names(labels)}",
+        )

@@ -5,13 +5,14 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from forestc.errors import ForestcError, MissingExtraError, OptionError, ToolError, opt
+from forestc.rows.arrow_files import ArrowFiles, readable
 from forestc.rows.batches import Batch, Reduction, Rows
-from forestc.rows.files import TableRows
+from forestc.rows.matched import TableRows, no_rows
 
 S = TypeVar("S")
 
@@ -30,10 +31,20 @@ class ClusterRows:
     def batches(self) -> Iterator[Batch]:
         return self.rows.batches()
 
+    def parts(self) -> list[tuple[int, TableRows]]:
+        """Returns a list of (number of the first row, rows), one for each row group or file."""
+        table = self.rows.table
+        assert isinstance(table, ArrowFiles)
+        with readable(table.where):
+            parts = [(first, replace(self.rows, table=part)) for first, part in table.parts()]
+        if not parts:
+            raise no_rows(table.where)
+        return parts
+
     def reduce(self, task: Reduction[S]) -> S:
         """Runs a reduction over all rows and returns its state. Raises ToolError if the cluster fails."""
         shared = self.client.scatter(task, broadcast=True, hash=False)
-        parts = self.rows.parts()
+        parts = self.parts()
         states = [
             self.client.submit(_of_part, shared, part, first, pure=False, retries=RETRIES) for first, part in parts
         ]
@@ -81,7 +92,7 @@ def on_cluster(rows: Rows, scheduler: str | None) -> Iterator[Rows]:
     if scheduler is None:
         yield rows
         return
-    if not isinstance(rows, TableRows) or not rows.divisible:
+    if not isinstance(rows, TableRows) or not isinstance(rows.table, ArrowFiles):
         raise OptionError(
             "a cluster needs rows in Parquet or Arrow files",
             where=opt.scheduler,

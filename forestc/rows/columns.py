@@ -1,17 +1,20 @@
-"""Decides which column of the rows each feature reads, for data frames, tables and files. Columns are matched by name
-if the model and the rows both have names, otherwise by position."""
+"""Decides which columns of the rows are labels, and which column each feature reads, for data frames, tables and files.
+Features are matched by name if the model and the rows both have names, otherwise by position."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeGuard
 
 from forestc.errors import OptionError, RowsError, opt
+from forestc.forest.builder import changed
 from forestc.forest.ir import Forest
+from forestc.forest.numbers import Category
+from forestc.rows.table import Table
 
 SPARE = 256  # columns that rows may have unread; with more, only read columns stay
 MOST_COMPARED = 10_000  # limits the names to compare, because similarity search is slow
@@ -105,6 +108,94 @@ def name_classes(forest: Forest, names: Sequence[str]) -> Forest:
     return replace(forest, classes=tuple(map(str, names)))
 
 
+def label_columns(label: object, names: Sequence[Any] | None) -> str | tuple[Any, ...] | None:
+    """Returns the label columns that `label` names; None if it names no columns. names: the names of a table's columns,
+    as `names_of` returns them."""
+    if names is None:
+        if isinstance(label, str | int):
+            return str(label)
+        return tuple(map(str, label)) if _differ(label) else None
+    if not names:
+        return None
+    if isinstance(label, str | int):
+        return (label,)
+    return tuple(label) if _differ(label) and all(isinstance(n, str) and n in names for n in label) else None
+
+
+def _differ(label: object) -> TypeGuard[list[object] | tuple[object, ...]]:
+    return isinstance(label, list | tuple) and len(set(map(str, label))) == len(label)
+
+
+def find_labels(label: str | Sequence[Any] | None, table: Table) -> tuple[Any, ...]:
+    """Returns the names of a table's label columns. Raises RowsError if one does not exist or appears twice, or if two
+    columns have one name."""
+    unique_names(table.names, table.where)
+    if label is None:
+        return ()
+    if isinstance(label, str):
+        label = (label,) if label in table.names else tuple(part.strip() for part in label.split(","))
+    columns = tuple(find_label(name, table.names, table.where, table.headed, table.by_position) for name in label)
+    if len(set(columns)) < len(columns):
+        raise RowsError(
+            f"a column of labels is named twice: {', '.join(label)}", where=table.where, do="name each column once"
+        )
+    return columns
+
+
+def find_label(label: Any, names: Sequence[Any], where: str, headed: bool = True, by_position: bool = True) -> Any:
+    if label in names:
+        return label
+    if headed and not (by_position and re.fullmatch(r"-?\d+", label)):
+        known = some_names([str(name) for name in names], str(label))
+        raise RowsError(f"there is no column {label!r}", where=where, do=f"it has: {known}")
+    return names[label_position(label, len(names), where)]
+
+
+def label_position(label: str, columns: int, where: str) -> int:
+    """Returns the index of a column. label: an index as text; -1 is the last column. Raises RowsError if there is no
+    such column."""
+    try:
+        position = int(label)
+    except ValueError:
+        raise RowsError(
+            f"there is no column {label!r}", where=where, do="the columns have no names: give a position, such as -1"
+        ) from None
+    if not -columns <= position < columns:
+        raise RowsError(
+            f"there is no column {position} of {columns}", where=where, do="give the number of a column, from 0 on"
+        )
+    return position % columns
+
+
+def refuse_features(labels: Sequence[str], forest: Forest, where: str) -> None:
+    features = {feature.name for feature in forest.features if feature.named}
+    for name in labels:
+        if name in features:
+            raise RowsError(
+                f"the label {name!r} is a feature of the model", where=where, do="name the column of true labels"
+            )
+
+
+def with_categories(forest: Forest, names: list[str], texts: Mapping[str, tuple[list[str], bool]]) -> Forest:
+    """Assigns the forest's lists of category names to features, as the rows suggest, because LightGBM models may store
+    the lists without column names. Returns the forest, unchanged if no assignment is clear.
+    names: the rows' columns without labels.
+    texts: the texts in columns, as `Table.texts` returns them."""
+    texts = {name: texts[name] for name in names if name in texts}
+    by_order = _all_in_order(forest, names) and len(texts) == len(forest.categories)
+    chosen = (_in_order if by_order else _by_content)(forest, names, texts)
+    if not chosen:
+        return forest
+    features = []
+    for index, feature in enumerate(forest.features):
+        listed = chosen.get(index)
+        if isinstance(feature.number, Category):
+            count = max(feature.number.count, len(listed or ()))
+            feature = replace(feature, labels=listed or (), number=replace(feature.number, count=count))
+        features.append(feature)
+    return changed(forest, features=tuple(features), categories=())
+
+
 def some_names(names: Sequence[str], wanted: str = "") -> str:
     """Returns up to eight names as one text for a message. If there are more, the name most similar to `wanted` comes
     first."""
@@ -176,3 +267,42 @@ def _other_order(names: Sequence[str], where: str) -> RowsError:
         where=where,
         do="put the columns into the order the model was trained on, or give them without names",
     )
+
+
+def _all_in_order(forest: Forest, names: list[str]) -> bool:
+    if len(names) != forest.columns:
+        return False
+    pairs = [(names[feature.column], feature.name) for feature in forest.features if feature.named]
+    return all(re.sub(r"\s", "_", name) == re.sub(r"\s", "_", other) for name, other in pairs)
+
+
+def _in_order(
+    forest: Forest, names: list[str], texts: Mapping[str, tuple[list[str], bool]]
+) -> dict[int, tuple[str, ...]]:
+    """Returns {feature index: categories}, assigned in the order of columns; empty if the rows' texts contradict it."""
+    pairs = dict(zip(texts, forest.categories, strict=True))  # Both are in the order of the columns.
+    if not all(not values or set(values) & set(pairs[name]) for name, (values, _) in texts.items()):
+        return {}
+    return {
+        index: pairs[names[feature.column]]
+        for index, feature in enumerate(forest.features)
+        if names[feature.column] in pairs and isinstance(feature.number, Category)
+    }
+
+
+def _by_content(
+    forest: Forest, names: list[str], texts: Mapping[str, tuple[list[str], bool]]
+) -> dict[int, tuple[str, ...]]:
+    """Returns {feature index: categories}, assigned by texts in the columns; empty unless each categorical column
+    matches one list."""
+    chosen: dict[int, tuple[str, ...]] = {}
+    for index, feature in enumerate(forest.features):
+        if not isinstance(feature.number, Category):
+            continue
+        name = feature.name if feature.named or len(names) != forest.columns else names[feature.column]
+        values, complete = texts.get(name, ([], False))
+        alike = {names for names in forest.categories if complete and set(names) == set(values)}
+        if len(alike) != 1:
+            return {}
+        chosen[index] = alike.pop()
+    return chosen

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 from forestc.errors import RowsError
-from forestc.rows.arrow_files import readable
+from forestc.rows.arrow_files import FileTable, readable
 from forestc.rows.labels import is_number
 
 MOST_LINE_BYTES = 128 << 20  # bytes of the first line at most
@@ -31,14 +31,14 @@ NULLS = ("", "#N/A N/A", *_NULLS.split())
 
 
 @dataclass(frozen=True)
-class CsvTable:
-    path: Path
+class CsvTable(FileTable):
+    where: str
     names: tuple[str, ...]
     headed: bool  # False if `names` are not in the file
     kinds: dict[str, pa.DataType]  # types of the columns, as inferred so far
     block: int  # bytes to parse at a time
     sampled: bool = False  # True if the first line is the mark of invented rows
-    nulls: ClassVar[tuple[str, ...]] = NULLS  # texts that mean a missing value
+    nulls: ClassVar[tuple[str, ...]] = NULLS
 
     @classmethod
     def open(
@@ -51,21 +51,19 @@ class CsvTable:
         cells = next(csv.reader([line]), [])
         headed = is_header([cell.strip() for cell in cells], label, names, categories)
         columns = cells if headed else [f"f{index}" for index in range(len(cells))]
-        table = cls(path, tuple(columns), headed, {}, min(max(BLOCK_BYTES, 8 * len(line)), 1 << 30), sampled)
+        table = cls(str(path), tuple(columns), headed, {}, min(max(BLOCK_BYTES, 8 * len(line)), 1 << 30), sampled)
         if len(cells) > WIDE:
             return table
         with readable(path, "not a readable CSV file"), table._faults():
             schema = table._reader(None).schema
         kinds = dict(zip(schema.names, schema.types, strict=True))
-        return cls(path, tuple(schema.names), headed, kinds, table.block, sampled)
+        return cls(str(path), tuple(schema.names), headed, kinds, table.block, sampled)
 
     @property
-    def where(self) -> str:
-        return str(self.path)
+    def path(self) -> Path:
+        return Path(self.where)
 
-    def batches(self, columns: Sequence[str], texts: Collection[str]) -> Iterator[pa.RecordBatch]:
-        """Yields the columns with the given names in batches, from the first row on. texts: the columns to read as
-        text."""
+    def read(self, columns: Sequence[str], texts: Collection[str], most: int) -> Iterator[pa.RecordBatch]:
         with self._faults():
             unseen = [name for name in columns if name not in texts and name not in self.kinds]
             if unseen:
@@ -80,7 +78,6 @@ class CsvTable:
         return pa.bool_() if pa.types.is_boolean(self.kinds[name]) else pa.float64()
 
     def head(self) -> pa.Table:
-        """Returns a table of the first block of rows, with all columns."""
         with readable(self.path):
             return pa.Table.from_batches(list(islice(self._reader(None), 1)))
 

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from pathlib import Path
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from forestc.errors import OptionError, RowsError, opt
+from forestc.errors import OptionError, RowsError, check_exists, opt
 from forestc.forest.ir import Forest
-from forestc.rows.batches import FitAndHeldOut, Rows
-from forestc.rows.categories import with_categories
-from forestc.rows.columns import adopt_names, some_names
-from forestc.rows.csv_table import is_sampled
-from forestc.rows.files import rows_from
-from forestc.rows.labels import label_columns
+from forestc.rows.arrow_files import ArrowFiles
+from forestc.rows.batches import ArrayRows, Rows, RowSelection
+from forestc.rows.columns import adopt_names, find_labels, label_columns, some_names, with_categories
+from forestc.rows.csv_table import CsvTable, is_sampled
+from forestc.rows.matched import TableRows, matched
+from forestc.rows.numpy_file import open_numpy
 from forestc.rows.range_files import ranges_from
+from forestc.rows.table import ArrayTable, Table, in_memory, names_of
+
+# Maps suffixes of files that a folder of rows may hold to formats.
+_FOLDERS = {".parquet": "parquet", ".arrow": "ipc", ".feather": "ipc"}
+_FORMATS = {".csv": "csv", ".csv.gz": "csv", **_FOLDERS, ".npy": "numpy", ".npz": "numpy"}
 
 
 def rows_for_model(
@@ -25,13 +29,78 @@ def rows_for_model(
     if it has none) and notes. Raises ForestcError."""
     if rows is None:
         return ranges_from(ranges, forest)
-    forest = with_categories(forest, rows, label)
-    opened = rows_from(rows, forest, label)
+    opened, forest = _opened(rows, forest, label, assign_categories=True)
     names: tuple[str, ...] = getattr(opened, "names", ())
     if not names:
         return opened, forest, ()
     note = f"the model has no column names: the rows' columns are taken in their order, {some_names(names)}"
     return opened, adopt_names(forest, names), (note,)
+
+
+def rows_from(rows: object, forest: Forest, label: object = None) -> Rows:
+    """Returns rows for a model from a path, an array, or a data frame.
+    label: labels, or names of label columns.
+
+    Raises RowsError or OptionError for unsuitable rows.
+    """
+    return _opened(rows, forest, label, assign_categories=False)[0]
+
+
+def _opened(rows: object, forest: Forest, label: object, *, assign_categories: bool) -> tuple[Rows, Forest]:
+    if isinstance(rows, ArrayRows | TableRows):
+        return rows, forest
+    table, columns = _table(rows, forest, label)
+    names = () if isinstance(table, ArrayTable) else find_labels(columns, table)
+    if assign_categories and forest.categories and not isinstance(table, ArrayTable):
+        others = [str(name) for name in table.names if name not in names]
+        forest = with_categories(forest, others, table.texts())
+    return matched(table, forest, names, label), forest
+
+
+def _table(rows: object, forest: Forest, label: object) -> tuple[Table | ArrayTable, str | tuple[Any, ...] | None]:
+    """Opens rows. Returns their table, and the label columns as `label_columns` does."""
+    if not isinstance(rows, str | Path):
+        table = in_memory(rows)
+        return table, label_columns(label, table.names)
+    columns = label_columns(label, None)
+    if label is not None and columns is None:
+        raise RowsError("rows in a file take their labels from the file", where=str(rows), do="name their column")
+    lists = [*(feature.labels for feature in forest.features), *forest.categories]
+    named = {feature.name for feature in forest.features if feature.named}
+    return open_file(rows, columns, named, [text for texts in lists for text in texts]), columns
+
+
+def open_file(
+    rows: str | Path, label: str | Sequence[Any] | None, names: Collection[str] = (), categories: Collection[str] = ()
+) -> Table | ArrayTable:
+    """Opens a file or folder as a table. Raises RowsError or OptionError if it can't be read.
+    label: names or positions of label columns.
+    names, categories: names of columns and texts in them, which tell a header from a row."""
+    path = Path(rows)
+    match _format_of(path):
+        case "csv":
+            return CsvTable.open(path, label, names, categories)
+        case "numpy":
+            return open_numpy(path, label.split(",") if isinstance(label, str) else label or ())
+        case form:
+            return ArrowFiles.open(path, form)
+
+
+def _format_of(path: Path) -> str:
+    """Returns the format of a file or folder: csv, parquet, ipc (Arrow) or numpy. Raises RowsError or OptionError for
+    other paths."""
+    check_exists(path, RowsError)
+    for suffix, form in _FORMATS.items():
+        if path.name.lower().endswith(suffix):
+            return form
+    for suffix, form in _FOLDERS.items():
+        if path.is_dir() and any(path.glob(f"*{suffix}")):
+            return form
+    if path.is_dir():
+        raise RowsError(
+            "the folder holds no .parquet, .arrow or .feather file", where=str(path), do="give a folder of such files"
+        )
+    raise OptionError(f"unknown kind of rows file {path.suffix!r}", where=str(path), do=f"known: {', '.join(_FORMATS)}")
 
 
 def refuse_sampled(*given: object, allowed: bool) -> None:
@@ -64,21 +133,22 @@ def split_rows(rows: Rows, held_out: object, source: Forest, label: object) -> t
                 where=opt.held_out,
                 do="set a share above 0 and up to 0.5 aside, or give a file",
             )
-        return FitAndHeldOut.every(rows, round(1 / share))
+        every = round(1 / share)
+        return RowSelection(rows, every, False), RowSelection(rows, every, True)
     if isinstance(held_out, tuple):
         if len(held_out) != 2:
             raise OptionError(
                 f"held_out is a tuple of {len(held_out)}", where=opt.held_out, do="give rows, or a pair (rows, labels)"
             )
-        return FitAndHeldOut(rows, rows_from(held_out[0], source, held_out[1]))
-    column = label_columns(label, held_out)
+        return rows, rows_from(held_out[0], source, held_out[1])
+    column = label_columns(label, names_of(held_out))
     if label is not None and column is None and isinstance(held_out, str | Path):
         raise OptionError(
             "held_out is a file, and label holds labels",
             where=opt.held_out,
             do="name the column, or give (rows, labels)",
         )
-    return FitAndHeldOut(rows, rows_from(held_out, source, None if column is None else label))
+    return rows, rows_from(held_out, source, None if column is None else label)
 
 
 def share_of(held_out: object) -> float | None:
@@ -87,8 +157,3 @@ def share_of(held_out: object) -> float | None:
         return None if isinstance(held_out, Path) else float(held_out)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return None
-
-
-def count_shared(X: NDArray[np.float64], others: NDArray[np.float64]) -> int:
-    seen = {row.tobytes() for row in np.ascontiguousarray(X)}
-    return sum(row.tobytes() in seen for row in np.ascontiguousarray(others))

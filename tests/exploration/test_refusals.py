@@ -19,7 +19,7 @@ from forestc.exploration.study import Trial, write_request
 from forestc.forest.text import print_forest
 from forestc.frontends import load
 from forestc.passes.scorer import row_errors
-from forestc.rows.tables import read_table
+from forestc.rows.training_rows import read_table
 
 
 @pytest.mark.parametrize("order", [1, -1])

@@ -22,7 +22,7 @@ from forestc.forest.numbers import FLOAT64, Category
 from forestc.frontends import read_bytes
 from forestc.frontends.lightgbm.reader import PAST_ZERO, ZERO, read_text
 from forestc.rows.encode import evaluate
-from forestc.rows.files import rows_from
+from forestc.rows.given import rows_from
 
 CASES = Path(__file__).parents[1] / "cases" / "lightgbm"
 QUIET = {"verbose": -1, "num_threads": 1, "num_leaves": 6, "min_data_in_leaf": 5}

@@ -30,7 +30,7 @@ import forestc
 from forestc import load
 from forestc.errors import ModelError, RowsError
 from forestc.rows.encode import evaluate
-from forestc.rows.files import rows_from
+from forestc.rows.given import rows_from
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(300, 3))

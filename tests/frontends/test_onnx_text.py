@@ -41,7 +41,7 @@ from forestc.forest.numbers import Category
 from forestc.forest.text import parse_forest, print_forest
 from forestc.frontends.onnx.reader import read_bytes
 from forestc.rows.encode import evaluate
-from forestc.rows.files import rows_from
+from forestc.rows.given import rows_from
 
 COLORS = ["red", "green", "dark red", "m\u00e4uve \U0001f7e3", "3", "03", "1e3", " red"]
 SIZES = ["s", "m", "red", "3"]

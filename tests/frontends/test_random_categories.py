@@ -19,7 +19,7 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 
 import forestc
 from forestc.errors import ForestcError
-from forestc.rows.files import rows_from
+from forestc.rows.given import rows_from
 
 TEXTS = (
     ("red", "green", "blue"), ("NA", "DE", "FR"), ("null", "none", "nan", "x"), ("a b", "a_b", "A,B", 'q"'),

@@ -16,7 +16,7 @@ import forestc
 from forestc.errors import ForestcError, ModelError, RowsError
 from forestc.inputs.text import printed
 from forestc.rows.csv_table import SAMPLED, CsvTable
-from forestc.rows.files import rows_from
+from forestc.rows.given import rows_from
 
 
 def rows_in(path, forest):
@@ -171,7 +171,7 @@ def test_the_mark_is_no_row_and_no_header(tmp_path):
         assert table.sampled == (path != plain) and table.names == ("a", "b") and table.whole().num_rows == 2
         assert table.head().num_rows == 2
         with pytest.raises(RowsError, match=f"line {3 + table.sampled}"):
-            list(CsvTable.open(path, None, (), ()).batches(["a", "b"], ()))
+            list(CsvTable.open(path, None, (), ()).batches(["a", "b"], (), 99))
     (tmp_path / "empty.csv").write_text(f"{SAMPLED}\n")
     with pytest.raises(RowsError, match="empty"):
         CsvTable.open(tmp_path / "empty.csv", None, (), ())

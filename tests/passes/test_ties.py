@@ -33,8 +33,7 @@ from forestc.passes.round_leaves.rounding import on_steps
 from forestc.passes.round_leaves.ties import near_margin, settled, tied_combinations
 from forestc.rows.batches import ArrayRows
 from forestc.rows.encode import evaluate
-from forestc.rows.made_rows import every_cell
-from forestc.rows.ranges import Ranges, ValueRange
+from forestc.rows.ranges import Ranges, ValueRange, every_cell
 from forestc.search.levels import LEVELS
 
 

@@ -24,7 +24,7 @@ from forestc.passes.scorer import Scorer
 from forestc.passes.share_thresholds.share_thresholds import ShareThresholds
 from forestc.rows.batches import FitAndHeldOut, reduce_rows
 from forestc.rows.cluster import ClusterRows, on_cluster
-from forestc.rows.files import rows_from
+from forestc.rows.given import rows_from
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ def folder(tmp_path_factory):
 def test_the_cluster_says_the_same(cluster, folder, step):
     forest = load(trained("forest-binary")[0])
     rows = rows_from(folder, forest, "y")
-    parts = rows.parts()
+    parts = ClusterRows(rows, None).parts()
     assert len(parts) == 15 and [first for first, _ in parts[:3]] == [0, 40, 80]
     fit, held_out = FitAndHeldOut.every(rows, 5)
     scorer = Scorer(forest, held_out)

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from forestc.rows.files import column_numbers
+from forestc.rows.arrow_files import column_numbers
 
 FLOATS = pa.array([1.0, None, 3.0, float("nan"), -0.0, float("inf"), 5e-324, None, 9.0, 10.0])
 EMPTY = pa.array([], pa.float64())

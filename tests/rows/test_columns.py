@@ -23,7 +23,7 @@ from forestc import load
 from forestc.errors import RowsError
 from forestc.forest.text import parse_forest, print_forest
 from forestc.rows.encode import evaluate
-from forestc.rows.files import rows_from
+from forestc.rows.given import rows_from
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -18,7 +18,7 @@ from forestc import load
 from forestc.cli import app
 from forestc.errors import OptionError, RowsError
 from forestc.rows.columns import name_classes
-from forestc.rows.files import rows_from
+from forestc.rows.given import rows_from
 
 IRIS, KIND = load_iris(return_X_y=True)
 X, Y = load_diabetes(return_X_y=True)

@@ -9,7 +9,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 from forestc import load
 from forestc.errors import RowsError
-from forestc.rows.files import rows_from
+from forestc.rows.given import rows_from
 
 X = np.arange(20.0).reshape(10, 2)
 Y = X[:, 0] / 4

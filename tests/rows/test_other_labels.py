@@ -11,8 +11,8 @@ from sklearn.ensemble import RandomForestClassifier
 import forestc
 from forestc.commands.report import report
 from forestc.errors import RowsError
-from forestc.rows.files import rows_from
-from forestc.rows.labels import refuse_other_labels
+from forestc.rows.given import rows_from
+from forestc.rows.labels import LabelReader
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def iris():
 def refused(labels: object, classes: tuple[object, ...]) -> str:
     counts = pd.Series(labels, dtype=object).value_counts().to_dict()
     try:
-        refuse_other_labels([counts], [classes], "the rows")
+        LabelReader((classes,), "the rows").refuse_others([counts])
     except RowsError as error:
         return str(error)
     return ""

@@ -16,7 +16,7 @@ from sklearn.tree import DecisionTreeClassifier
 from forestc import load
 from forestc.errors import OptionError, RowsError
 from forestc.rows.encode import evaluate
-from forestc.rows.files import rows_from
+from forestc.rows.given import rows_from
 
 
 @pytest.fixture(scope="module")

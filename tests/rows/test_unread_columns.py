@@ -12,7 +12,9 @@ from sklearn.tree import DecisionTreeClassifier
 
 import forestc
 from forestc.errors import OptionError, RowsError
-from forestc.rows.categories import with_categories
+from forestc.rows.columns import with_categories
+from forestc.rows.given import open_file
+from forestc.rows.table import in_memory
 
 QUIET = {"n_estimators": 1, "num_leaves": 3, "min_child_samples": 5, "verbose": -1}
 
@@ -39,12 +41,17 @@ def forms(frame, folder):
     return frame, pa.Table.from_pandas(frame), str(folder / "rows.csv"), str(folder / "rows.parquet")
 
 
+def placed_by(forest, rows):
+    table = open_file(rows, "y") if isinstance(rows, str) else in_memory(rows)
+    return with_categories(forest, [name for name in table.names if name != "y"], table.texts())
+
+
 def test_rows_say_whose_the_lists_of_categories_are(tmp_path, packets):
     model, frame, y = packets
     forest = forestc.load(model)
     assert len(forest.categories) == 2 and not any(feature.labels for feature in forest.features)
     for rows in forms(frame.assign(y=y), tmp_path):
-        placed = with_categories(forest, rows, "y")
+        placed = placed_by(forest, rows)
         assert [feature.labels for feature in placed.features] == [("tcp", "udp"), ()]
     design = forestc.compile(model, frame, tmp_path / "o", label=y, targets="c").design
     assert np.array_equal(design.predict(frame), model.predict(frame))
@@ -55,11 +62,11 @@ def test_lists_are_not_given_to_columns_that_may_be_others(packets):
     model, frame, _ = packets
     forest = forestc.load(model)
     crossed = frame.rename(columns={"flag": "proto", "proto": "flag"})[["proto", "flag", "bytes", "land"]]
-    assert not with_categories(forest, crossed, None).features[0].labels
+    assert not placed_by(forest, crossed).features[0].labels
     swapped = frame[["bytes", "proto", "flag", "land"]]  # in another order each column of categories tells its own
-    assert with_categories(forest, swapped, None).features[0].labels == ("tcp", "udp")
+    assert placed_by(forest, swapped).features[0].labels == ("tcp", "udp")
     renamed = frame.assign(proto=pd.Categorical(np.where(frame.proto == "tcp", "a", "b")))
-    assert not with_categories(forest, renamed, None).features[0].labels
+    assert not placed_by(forest, renamed).features[0].labels
     with pytest.raises(RowsError, match="not numbers"):
         forestc.quantize(model, renamed)
 

@@ -17,9 +17,8 @@ import forestc
 from forestc.errors import RowsError
 from forestc.forest.builder import changed
 from forestc.rows.columns import carrying
-from forestc.rows.files import rows_from
-from forestc.rows.made_rows import made_rows
-from forestc.rows.ranges import Ranges
+from forestc.rows.given import rows_from
+from forestc.rows.ranges import Ranges, made_rows
 
 COLUMNS = 30_000
 READ = (7, 12_345, 29_999)

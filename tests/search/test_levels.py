@@ -32,8 +32,7 @@ from forestc.passes.scorer import Scorer
 from forestc.report.tables import level_tables
 from forestc.rows.batches import ArrayRows
 from forestc.rows.encode import evaluate
-from forestc.rows.made_rows import made_rows
-from forestc.rows.ranges import Ranges
+from forestc.rows.ranges import Ranges, made_rows
 from forestc.search import levels
 from forestc.search.cross_validation import Fold, Folds
 from forestc.search.levels import LEVELS, SearchTerms, level_number, plan, searched

@@ -8,7 +8,6 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from forestc.costs.prices import prices
 from forestc.errors import OptionError, opt
-from forestc.forest.evaluate import encode_numbers
 from forestc.forest.ir import Feature, Forest
 from forestc.forest.numbers import parse_number_type, word_bits
 from forestc.forest.retyping import retyped
@@ -27,7 +26,7 @@ from forestc.passes.promises import (
 )
 from forestc.passes.quantize_inputs.exact_formats import choose_exact, given_exactly
 from forestc.passes.quantize_inputs.narrow_words import narrowed, word_widths
-from forestc.passes.quick_evaluation import evaluate_quickly
+from forestc.passes.quick_evaluation import evaluate_rows
 from forestc.passes.scorer import Scorer
 from forestc.passes.word_formats import Format, choose, given, parse_formats
 from forestc.rows.batches import Rows
@@ -181,7 +180,7 @@ class QuantizeInputs:
         """Compares both forests on the rows. Returns the promise that the result keeps, and figures for the report."""
         change, paths = Change(forest, result), 0
         for batch in rows.batches() if rows is not None else ():
-            old, new = (evaluate_quickly(made, encode_numbers(made, batch.X)) for made in (forest, result))
+            old, new = (evaluate_rows(made, batch.X) for made in (forest, result))
             change.add(old, new)
             paths += int((old.leaves != new.leaves).any(axis=1).sum())
         promise: Promise = FewChanges(most_change(self.change, forest))
@@ -198,13 +197,13 @@ class QuantizeInputs:
         if self.tolerance is not None:
             limit, held_out_scorer = float(self.tolerance), required(scorer, self)
             return lambda forest: held_out_scorer.of(forest).within(limit)
-        batches = [(batch.X, evaluate_quickly(source, encode_numbers(source, batch.X))) for batch in rows.batches()]
+        batches = [(batch.X, evaluate_rows(source, batch.X)) for batch in rows.batches()]
         most = most_change(self.change, source)
 
         def near(forest: Forest) -> bool:
             changed = Change(source, forest)
             for X, truth in batches:
-                changed.add(truth, evaluate_quickly(forest, encode_numbers(forest, X)))
+                changed.add(truth, evaluate_rows(forest, X))
             return changed.share <= most
 
         return near

@@ -44,8 +44,7 @@ from forestc.passes.round_leaves.ties import TIE_BITS
 from forestc.passes.scorer import Scorer
 from forestc.rows.accuracy import LargestError
 from forestc.rows.batches import Rows
-from forestc.rows.made_rows import made_rows
-from forestc.rows.ranges import Ranges, have_rows
+from forestc.rows.ranges import Ranges, have_rows, made_rows
 
 SEARCHED_LEAF_BITS = 16
 SEARCHED_SCORE_BITS = 24

@@ -10,8 +10,7 @@ from forestc.passes.combinations import most_combinations
 from forestc.passes.round_leaves.rounding import RoundedLeaves, round_parts, unseen
 from forestc.passes.round_leaves.ties import MOST_STEPS, NearTies, near_margin, near_ties, settled, tied_combinations
 from forestc.rows.batches import Rows
-from forestc.rows.made_rows import every_cell, made_rows
-from forestc.rows.ranges import Ranges, have_rows
+from forestc.rows.ranges import Ranges, every_cell, have_rows, made_rows
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.checks.agreement import Agreement, agreement
-from forestc.forest.evaluate import encode_numbers
 from forestc.forest.ir import Forest
 from forestc.manifest.design import Design
-from forestc.passes.quick_evaluation import evaluate_quickly
+from forestc.passes.quick_evaluation import evaluate_rows
 from forestc.rows.batches import Rows
-from forestc.rows.files import rows_from
+from forestc.rows.given import rows_from
 
 BINS = 32  # bars of a histogram
 
@@ -59,7 +58,7 @@ def _confusion(forest: Forest, rows: Rows) -> tuple[NDArray[np.int64] | None, in
             continue
         if counts is None:
             counts = np.zeros((len(forest.classes), len(forest.classes)), dtype=np.int64)
-        answered = evaluate_quickly(forest, encode_numbers(forest, batch.X)).index.reshape(-1)
+        answered = evaluate_rows(forest, batch.X).index.reshape(-1)
         labeled = batch.truth >= 0
         other += int((~labeled).sum())
         np.add.at(counts, (batch.truth[labeled], answered[labeled]), 1)

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from forestc.errors import OptionError, RowsError, opt
+from forestc.rows.arrow_files import column_numbers
 from forestc.rows.batches import Labels
-from forestc.rows.columns import unique_names
-from forestc.rows.files import column_numbers
-from forestc.rows.frames import FrameTable
-from forestc.rows.labels import find_label, is_number
-from forestc.rows.opening import ArrayTable, open_table
+from forestc.rows.columns import find_label, unique_names
+from forestc.rows.given import open_file
+from forestc.rows.labels import is_number
+from forestc.rows.table import ROWS, ArrayTable, FrameTable, in_memory
 
 MOST_CLASSES = 1000  # classes at most; more different labels are probably values of a regression
 
@@ -45,21 +46,21 @@ def read_inputs(rows: object, label: object) -> tuple[NDArray[np.float64], tuple
 
 def _read(rows: object, label: object, *, text: bool) -> tuple[NDArray[np.float64], Labels, tuple[str, ...], str]:
     column = str(label) if isinstance(label, str | int) else None
-    table = open_table(rows, column)
+    table = open_file(rows, column) if isinstance(rows, str | Path) else in_memory(rows)
     if isinstance(table, ArrayTable):
-        X = np.asarray(table.rows)
+        X = np.asarray(table.inputs())
         if X.ndim != 2 or X.dtype.kind not in "biuf":
             raise RowsError("the rows are no table of numbers", where=table.where, do="give (rows, columns)")
         y = np.asarray(label) if table.truth is None else table.truth[:, 0]
         return np.asarray(X, np.float64), y, tuple(f"x{k}" for k in range(X.shape[1])), table.where
-    where = "the rows" if isinstance(table, FrameTable) else table.where
+    where = ROWS if isinstance(table, FrameTable) else table.where
     arrow = table.whole()
     names = unique_names(arrow.column_names, where)
     others = list(range(len(names)))
     if column is None:
         y = np.asarray(label)
     else:
-        index = others.pop(names.index(find_label(column, names, True, where)))
+        index = others.pop(names.index(find_label(column, names, where)))
         truth = arrow.column(index)
         y = np.array(truth.to_pylist(), dtype=object) if text else _numbers(truth, names[index], where)
     X = (

@@ -1,0 +1,224 @@
+"""Defines tables: rows as a user gave them, which know no model. Data frames and Arrow tables in memory are read here,
+mostly without importing pandas or pyarrow."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeGuard
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.errors import RowsError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from scipy.sparse import spmatrix
+
+FRAME = "the data frame"
+ROWS = "the rows"  # names arrays without a file in messages
+PREVIEW = 4096  # rows to look at to tell what a column holds
+
+
+class TableBatch(Protocol):
+    """Some rows of a table. Columns are of the table's own kind, which has `tolist` and which `Table.numbers` takes."""
+
+    @property
+    def num_rows(self) -> int: ...
+
+    def column(self, name: Any) -> Any: ...
+
+
+class Table(Protocol):
+    """Rows in named columns, read in batches."""
+
+    @property
+    def where(self) -> str:
+        """The rows' name in messages."""
+
+    @property
+    def names(self) -> tuple[Any, ...]: ...
+
+    @property
+    def headed(self) -> bool:
+        """False if the names are not in the rows."""
+
+    @property
+    def by_position(self) -> bool:
+        """True if a whole number as text is the position of a column."""
+
+    def batches(self, columns: Sequence[Any], texts: Collection[Any], most: int) -> Iterator[TableBatch]:
+        """Yields the columns with the given names, from the first row on.
+        texts: the columns to read as text.
+        most: rows of a batch, if the rows are not in memory."""
+
+    def numbers(self, column: Any, name: str, labels: tuple[str, ...] = ()) -> tuple[NDArray[np.float64], set[bool]]:
+        """Returns a column as float64 with NaN for missing values, and a set: it contains True if some values are
+        texts, and False if some are numbers. Raises RowsError for other values.
+        labels: category names, which become their indices."""
+
+    def texts(self) -> dict[str, tuple[list[str], bool]]:
+        """Returns (texts, complete) by name for each column that is not of numbers: all categories of a categorical
+        column (True), or some texts of a text column (False)."""
+
+    def whole(self) -> pa.Table: ...
+
+
+@dataclass(frozen=True)
+class FrameTable:
+    """A data frame or Arrow table in memory."""
+
+    frame: Any
+    names: tuple[Hashable, ...]
+    where: ClassVar[str] = FRAME
+    headed: ClassVar[bool] = True
+    by_position: ClassVar[bool] = False
+
+    @property
+    def arrow(self) -> bool:
+        return hasattr(self.frame, "column_names")
+
+    @property
+    def num_rows(self) -> int:
+        return len(self.frame)
+
+    def batches(self, columns: Sequence[Any], texts: Collection[Any], most: int) -> Iterator[FrameTable]:
+        yield self
+
+    def column(self, name: Any) -> NDArray[np.generic]:
+        """Returns a column as an array of numbers or objects. Missing values are None or NaN."""
+        column = self._column(name)
+        if self.arrow:
+            return np.asarray(column.to_numpy(zero_copy_only=False))
+        dtype = getattr(column, "dtype", None)
+        pandas_type = hasattr(dtype, "na_value") and not isinstance(dtype, np.dtype)
+        return np.asarray(column.to_numpy(dtype=object, na_value=np.nan) if pandas_type else column)
+
+    def numbers(
+        self, column: NDArray[Any], name: str, labels: tuple[str, ...] = ()
+    ) -> tuple[NDArray[np.float64], set[bool]]:
+        if column.dtype.kind in "biuf":
+            numbers = column.astype(np.float64)
+            return numbers, set() if np.isnan(numbers).all() else {False}
+        if column.dtype.kind not in "OUST":
+            raise _no_numbers(name, str(column.dtype))
+        codes = {label: float(code) for code, label in enumerate(labels)}
+        result, holds = np.full(len(column), np.nan), set()
+        for row, value in enumerate(column.tolist()):
+            if is_absent(value):
+                continue
+            if isinstance(value, str) and codes:
+                result[row] = codes.get(value, -1.0)
+            else:
+                result[row] = _number(name, value)
+                if np.isnan(result[row]):
+                    continue
+            holds.add(isinstance(value, str))
+        return result, holds
+
+    def whole(self) -> pa.Table:
+        import pyarrow as pa
+
+        frame = self.frame
+        return frame if isinstance(frame, pa.Table) else pa.Table.from_pandas(frame, preserve_index=False)
+
+    def categories(self, name: Any) -> list[Any]:
+        """Returns the values that the type of a column lists, if any."""
+        stated = None if self.arrow else getattr(getattr(self._column(name), "dtype", None), "categories", None)
+        return [] if stated is None else list(stated)
+
+    def texts(self) -> dict[str, tuple[list[str], bool]]:
+        texts = {str(name): self._texts(self._column(name)) for name in self.names}
+        return {name: found for name, found in texts.items() if found is not None}
+
+    def _texts(self, column: Any) -> tuple[list[str], bool] | None:
+        if not self.arrow:
+            pandas = hasattr(self.frame, "iloc")
+            stated = getattr(getattr(column, "dtype", None), "categories", None) if pandas else None
+            if stated is not None:
+                return [str(value) for value in stated], True
+            texts = {value for value in islice(column, PREVIEW) if isinstance(value, str)}
+            return (sorted(texts), False) if texts else None
+        column = column.slice(0, PREVIEW)
+        if hasattr(column.type, "index_type"):  # The column is a dictionary.
+            return sorted({str(value) for chunk in column.chunks for value in chunk.dictionary.to_pylist()}), True
+        if str(column.type) not in ("string", "large_string"):
+            return None
+        return sorted({str(value) for value in column.unique().to_pylist() if value is not None}), False
+
+    def _column(self, name: Any) -> Any:
+        index = self.names.index(name)
+        if self.arrow:
+            return self.frame.column(index)
+        return self.frame.iloc[:, index] if hasattr(self.frame, "iloc") else self.frame[name]
+
+
+@dataclass(frozen=True)
+class ArrayTable:
+    """Rows without column names."""
+
+    names: ClassVar[tuple[Any, ...]] = ()
+
+    rows: Any  # array-like (rows, columns), or a sparse matrix
+    truth: NDArray[np.generic] | None = None  # labels (rows, labels) of a file
+    where: str = ROWS
+    labels: tuple[int, ...] = ()  # columns of `rows` that are labels
+
+    def inputs(self, carried: Sequence[int] = (), columns: int = 0) -> Any:
+        """Returns the rows without labels. carried: the columns to take if there are `columns` in all."""
+        if self.where == ROWS or self.rows.ndim != 2:
+            return self.rows
+        chosen = np.setdiff1d(np.arange(self.rows.shape[1]), self.labels)
+        if carried and len(chosen) == columns:
+            chosen = chosen[list(carried)]
+        data = self.rows if len(chosen) == self.rows.shape[1] else self.rows[:, chosen]
+        return np.asarray(data, dtype=np.float64)
+
+
+def frame_table(rows: object) -> FrameTable | None:
+    """Returns the table of a data frame or Arrow table; None for other rows."""
+    if isinstance(rows, np.ndarray):
+        return None
+    names = getattr(rows, "column_names", None)  # An Arrow table's `columns` are the columns themselves, not names.
+    names = getattr(rows, "columns", None) if names is None else names
+    return None if names is None else FrameTable(rows, tuple(names))
+
+
+def is_absent(value: object) -> bool:
+    """Returns True for None and for the missing values NA and NaT of pandas, but not for NaN."""
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
+
+
+def _number(name: str, value: object) -> float:
+    try:
+        if not isinstance(value, str | bytes):  # Text that looks like a number may be a name.
+            return float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        pass
+    raise _no_numbers(name, repr(value)[:40])
+
+
+def _no_numbers(name: str, what: str) -> RowsError:
+    return RowsError(
+        f"the rows are not numbers ({what})",
+        where=f"{FRAME}, feature {name!r}",
+        do="encode text columns as the model was trained",
+    )
+
+
+def in_memory(rows: object) -> FrameTable | ArrayTable:
+    """Returns the table of a data frame, an Arrow table or an array."""
+    return frame_table(rows) or ArrayTable(rows)
+
+
+def names_of(rows: object) -> tuple[Any, ...] | None:
+    """Returns the names of the columns of rows in memory, () without names; None for a path."""
+    return None if isinstance(rows, str | Path) else in_memory(rows).names
+
+
+def is_sparse(rows: object) -> TypeGuard[spmatrix]:
+    """Returns True for a sparse matrix or array of SciPy, without importing SciPy."""
+    return type(rows).__module__.startswith("scipy.sparse") and hasattr(rows, "tocsc")
