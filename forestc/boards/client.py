@@ -20,8 +20,8 @@ from forestc.forest.evaluate import Evaluation, evaluation_of_scores
 from forestc.manifest.design import Design, open_design
 from forestc.manifest.fitted_estimator import FittedEstimator
 from forestc.options.shared import BAUD
+from forestc.rows.columns import numeric
 from forestc.rows.encode import encode
-from forestc.rows.matched import numeric
 
 TIMEOUT, TIMEOUT_OF_SIMULATION = 0.5, 10.0  # seconds
 MOST_IMAGE = 1 << 28  # bytes of an image's file at most

@@ -39,7 +39,7 @@ from forestc.forest.ir import Forest
 from forestc.options.explore import ExploreOptions
 from forestc.options.shared import quiet
 from forestc.report.page.notebook import open_study
-from forestc.rows.training_rows import read_inputs
+from forestc.rows.training_rows import read_columns
 from forestc.search.memory import FOLDER as KEPT
 from forestc.system.calls import cores, lock_file
 from forestc.system.records import inside
@@ -294,7 +294,7 @@ def _test_inputs(material: Material) -> NDArray[np.float64] | None:
     test = test_rows(request.test, request.label, forest).X if isinstance(forest, Forest) else None
     if material.forest is not None:  # Rows of a model hold the columns that it reads, and zeros elsewhere.
         return test
-    X, names = read_inputs(*labeled_rows(request.test, request.label))
+    X, names = read_columns(*labeled_rows(request.test, request.label))
     if set(names) == set(material.names):
         return X[:, [names.index(name) for name in material.names]]
     return X if X.shape[1] == material.X.shape[1] else None

@@ -26,9 +26,10 @@ from forestc.passes.base import Pass, PassResult
 from forestc.passes.options import DEFAULT_TOLERANCE
 from forestc.passes.pipeline import Step, run_passes
 from forestc.passes.scorer import Loss, Scorer
-from forestc.rows.batches import Rows
-from forestc.rows.given import share_of, split_rows
+from forestc.rows.batches import Rows, RowSelection
+from forestc.rows.given import rows_from, share_of
 from forestc.rows.ranges import have_rows
+from forestc.rows.table import label_columns, names_of
 from forestc.search.cross_validation import Fold, Folds
 from forestc.search.levels import (
     DEFAULT_EFFORT,
@@ -99,7 +100,7 @@ def check_rows_that_score(request: Request) -> None:
 def planned_run(source: Forest, rows: Rows, request: Request) -> PlannedRun:
     """Plans the requested level, or the passes that the user named. source: the model."""
     stop, options = request.stop, request.options
-    fit, held_out = split_rows(rows, options.held_out, source, options.label)
+    fit, held_out = _split(rows, options.held_out, source, options.label)
     if stop is None or stop.seconds == math.inf or not have_rows(rows):
         return _planned(source, rows, fit, held_out, request, stop)
     begin = time.monotonic()
@@ -116,6 +117,37 @@ def planned_run(source: Forest, rows: Rows, request: Request) -> PlannedRun:
         why = "it was over before any smaller design was scored"
     note = f"-O{request.level} is -O{DEFAULT_LEVEL} here: {opt.effort:{stop.seconds:g}s} is too short: {why}"
     return PlannedRun(replace(default, notes=(said(note),)), fit, held_out, results=results, done=done)
+
+
+def _split(rows: Rows, held_out: object, source: Forest, label: object) -> tuple[Rows, Rows | None]:
+    """Returns the rows for passes, and the held-out rows or None. held_out: a share, other rows, a pair (rows, labels),
+    or None. Raises OptionError for an impossible share or pair."""
+    share = share_of(held_out)
+    if held_out is None:
+        return rows, None
+    if share is not None:
+        if not 0 < share <= 0.5:
+            raise OptionError(
+                f"a share of {share:g}",
+                where=opt.held_out,
+                do="set a share above 0 and up to 0.5 aside, or give a file",
+            )
+        every = round(1 / share)
+        return RowSelection(rows, every, False), RowSelection(rows, every, True)
+    if isinstance(held_out, tuple):
+        if len(held_out) != 2:
+            raise OptionError(
+                f"held_out is a tuple of {len(held_out)}", where=opt.held_out, do="give rows, or a pair (rows, labels)"
+            )
+        return rows, rows_from(held_out[0], source, held_out[1])
+    column = label_columns(label, names_of(held_out))
+    if label is not None and column is None and isinstance(held_out, str | Path):
+        raise OptionError(
+            "held_out is a file, and label holds labels",
+            where=opt.held_out,
+            do="name the column, or give (rows, labels)",
+        )
+    return rows, rows_from(held_out, source, None if column is None else label)
 
 
 def _results(source: Forest, passes: Sequence[Pass], rows: Rows, scorer: Scorer | None) -> list[PassResult]:

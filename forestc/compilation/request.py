@@ -31,9 +31,8 @@ from forestc.lowering.trees import LoweringOptions
 from forestc.options.compile import CompileOptions
 from forestc.passes import passes_from
 from forestc.passes.base import Pass, print_pass
-from forestc.rows.columns import label_columns
 from forestc.rows.given import share_of
-from forestc.rows.table import names_of
+from forestc.rows.table import label_columns, names_of
 from forestc.search.levels import check_search, effort_of, level_number
 from forestc.search.portfolio import Stop
 

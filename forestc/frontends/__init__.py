@@ -13,10 +13,10 @@ from forestc.forest.ir import Forest
 from forestc.frontends.kinds import TEXT, kind_of, load_object, opened, read, refuse_folder
 from forestc.frontends.shared.content import Content
 from forestc.frontends.shared.iterations import parsed, refuse_cut
-from forestc.rows.columns import carrying
 
 __all__ = ["load", "load_object", "read_bytes", "read_estimator"]
 
+SPARE = 256  # columns that rows may have unread; with more, only read columns stay
 MAX_BYTES = 4 << 30  # limits a model file's bytes, all read into memory
 
 
@@ -74,6 +74,14 @@ def load(source: object, *, trust_pickle: bool = False, iterations: int | str | 
     if kind is TEXT:  # forestc text holds a name and a hash
         return forest
     return replace(forest, name=path.stem, provenance=replace(forest.provenance, model_hash=digest.result()))
+
+
+def carrying(forest: Forest) -> Forest:
+    """Returns the forest with `carried` set, so rows hold only the columns it reads; unchanged if at most `SPARE`
+    columns are unread."""
+    if forest.carried or forest.columns - len(forest.features) <= SPARE:
+        return forest
+    return replace(forest, carried=tuple(sorted(feature.column for feature in forest.features)) or (0,))
 
 
 def read_bytes(data: bytes, where: str, *, trust_pickle: bool = False) -> Forest:

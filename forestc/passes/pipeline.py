@@ -29,6 +29,7 @@ Apply: TypeAlias = Callable[[Pass, Forest, Rows | None, Scorer | None], PassResu
 
 # About this many inputs beside thresholds test each promise about all inputs.
 MOST_BOUNDARY_INPUTS = 20_000
+SOME = 1024  # rows from which inputs beside thresholds are derived
 RANDOM_INPUTS = 256  # adds this many random inputs, from which inputs beside thresholds are derived
 
 
@@ -102,7 +103,9 @@ def run_passes(
     generated = isinstance(rows, Ranges)
     if isinstance(rows, Ranges):
         rows = made_rows(forest, rows, forests)
-    for batch in rows.batches() if rows is not None else ():
+    some = np.zeros((1, forest.width))
+    for number, batch in enumerate(rows.batches() if rows is not None else ()):
+        some = some if number else batch.X[:SOME].copy()
         # Each forest is evaluated once: it is the result of one pass and the source of the next.
         evaluated = [evaluate_rows(forest, batch.X) for forest in forests[:1]]
         for run in runs:
@@ -112,7 +115,7 @@ def run_passes(
             run.on_rows(evaluated, index, generated)
         whole.add(evaluated[0], evaluated[-1])
     for run in runs:
-        run.on_boundary(rows)
+        run.on_boundary(some)
         if not generated:
             run.on_generated_rows()
     if scorer is not None:
@@ -172,11 +175,11 @@ class _Ran:
         if not self.exact:
             self.change.add(old, new)
 
-    def on_boundary(self, rows: Rows | None) -> None:
+    def on_boundary(self, rows: NDArray[np.float64]) -> None:
         checks = [check for check in self.checks if check.every_input]
         if not checks:
             return
-        base = encode_numbers(self.before, _some_rows(self.before, rows))
+        base = encode_numbers(self.before, rows)
         if self.before.on_words:
             base = np.concatenate([base, random_words(self.before, len(base) + RANDOM_INPUTS)])
         index_of = {feature.column: index for index, feature in enumerate(self.before.features)}
@@ -215,9 +218,3 @@ class _Ran:
         for check in self.checks:
             report |= check.verdict()
         return Step(self.name, self.result.promises, report, self.inputs, self.change.share, self.held_out)
-
-
-def _some_rows(forest: Forest, rows: Rows | None) -> NDArray[np.float64]:
-    for batch in rows.batches() if rows is not None else ():
-        return batch.X[:1024]
-    return np.zeros((1, forest.width))

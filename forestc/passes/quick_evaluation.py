@@ -14,7 +14,6 @@ from forestc.forest.evaluate import (
     Evaluation,
     add_tree,
     encode_numbers,
-    evaluate_words,
     evaluation_of,
     leaf_nodes,
     missing_words,
@@ -30,8 +29,6 @@ FEW = 1_000_000  # conditions to evaluate up to which NumPy is faster than compi
 def evaluate_quickly(forest: Forest, words: NDArray[Any], trees: TreeArrays | None = None) -> Evaluation:
     """Evaluates the forest on encoded rows (rows, features), as `evaluate_words` does. trees: result of
     `concatenated_trees`, if already computed."""
-    if _few(forest, words):
-        return evaluate_words(forest, words)
     nodes = nodes_reached(forest, words, trees)
     total = start_scores(forest, len(words))
     ids = np.empty(nodes.T.shape, dtype=np.int32)

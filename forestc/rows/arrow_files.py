@@ -16,9 +16,7 @@ import pyarrow.compute
 from numpy.typing import NDArray
 
 from forestc.errors import RowsError
-from forestc.rows.columns import some_names
-from forestc.rows.labels import is_number
-from forestc.rows.table import PREVIEW, FrameTable
+from forestc.rows.table import PREVIEW, FrameTable, is_number, some_names
 
 WHOLE = "check that the file is whole, and that its ending names its format"
 _UNREADABLE = (pa.ArrowException, OSError, EOFError, ValueError, TypeError, MemoryError, zipfile.BadZipFile, zlib.error)

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from forestc.errors import ForestcError, MissingExtraError, OptionError, ToolError, opt
 from forestc.rows.arrow_files import ArrowFiles, readable
 from forestc.rows.batches import Batch, Reduction, Rows
-from forestc.rows.matched import TableRows, no_rows
+from forestc.rows.columns import TableRows, no_rows
 
 S = TypeVar("S")
 

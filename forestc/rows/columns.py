@@ -1,23 +1,41 @@
-"""Decides which columns of the rows are labels, and which column each feature reads, for data frames, tables and files.
-Features are matched by name if the model and the rows both have names, otherwise by position."""
+"""Matches a table with a model: finds the column that each feature reads, and reads the rows and their labels in
+batches. Features are matched by name if the model and the rows both have names, otherwise by position."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from itertools import pairwise
-from typing import Any, TypeGuard
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from forestc.errors import OptionError, RowsError, opt
 from forestc.forest.builder import changed
-from forestc.forest.ir import Forest
-from forestc.forest.numbers import Category
-from forestc.rows.table import Table
+from forestc.forest.ir import Feature, Forest
+from forestc.forest.numbers import Category, Float
+from forestc.rows.batches import ArrayRows, Batch, Rows
+from forestc.rows.labels import LabelReader, counted
+from forestc.rows.table import (
+    ROWS,
+    ArrayTable,
+    FrameTable,
+    Table,
+    frame_table,
+    is_absent,
+    is_sparse,
+    some_names,
+    unique_names,
+)
 
-SPARE = 256  # columns that rows may have unread; with more, only read columns stay
-MOST_COMPARED = 10_000  # limits the names to compare, because similarity search is slow
+if TYPE_CHECKING:
+    from scipy.sparse import spmatrix
+
+BATCH_ROWS = 16384  # rows of a batch at most
+BATCH_VALUES = 1 << 24  # limits the values of a batch: 128 MB as float64
 _PREFIX_AND_NUMBER = re.compile(r"(.*?)(\d{1,18})", re.DOTALL)
 
 
@@ -49,23 +67,6 @@ def find_columns(forest: Forest, labels: Sequence[Any] | int, where: str) -> Col
         return match
     _refuse_other_order(forest, names, where)
     return replace(match, names=names)
-
-
-def unique_names(labels: Sequence[Any], where: str) -> tuple[str, ...]:
-    """Returns the names as a tuple of texts. Raises RowsError if two are the same."""
-    names = tuple(map(str, labels))
-    if len(set(names)) < len(names):
-        twice = next(name for index, name in enumerate(names) if name in names[:index])
-        raise RowsError(f"two columns have one name: {twice!r}", where=where, do="leave one out, or rename it")
-    return names
-
-
-def carrying(forest: Forest) -> Forest:
-    """Returns the forest with `carried` set, so rows hold only the columns it reads; unchanged if at most `SPARE`
-    columns are unread."""
-    if forest.carried or forest.columns - len(forest.features) <= SPARE:
-        return forest
-    return replace(forest, carried=tuple(sorted(feature.column for feature in forest.features)) or (0,))
 
 
 def adopt_names(forest: Forest, names: Sequence[str]) -> Forest:
@@ -108,74 +109,6 @@ def name_classes(forest: Forest, names: Sequence[str]) -> Forest:
     return replace(forest, classes=tuple(map(str, names)))
 
 
-def label_columns(label: object, names: Sequence[Any] | None) -> str | tuple[Any, ...] | None:
-    """Returns the label columns that `label` names; None if it names no columns. names: the names of a table's columns,
-    as `names_of` returns them."""
-    if names is None:
-        if isinstance(label, str | int):
-            return str(label)
-        return tuple(map(str, label)) if _differ(label) else None
-    if not names:
-        return None
-    if isinstance(label, str | int):
-        return (label,)
-    return tuple(label) if _differ(label) and all(isinstance(n, str) and n in names for n in label) else None
-
-
-def _differ(label: object) -> TypeGuard[list[object] | tuple[object, ...]]:
-    return isinstance(label, list | tuple) and len(set(map(str, label))) == len(label)
-
-
-def find_labels(label: str | Sequence[Any] | None, table: Table) -> tuple[Any, ...]:
-    """Returns the names of a table's label columns. Raises RowsError if one does not exist or appears twice, or if two
-    columns have one name."""
-    unique_names(table.names, table.where)
-    if label is None:
-        return ()
-    if isinstance(label, str):
-        label = (label,) if label in table.names else tuple(part.strip() for part in label.split(","))
-    columns = tuple(find_label(name, table.names, table.where, table.headed, table.by_position) for name in label)
-    if len(set(columns)) < len(columns):
-        raise RowsError(
-            f"a column of labels is named twice: {', '.join(label)}", where=table.where, do="name each column once"
-        )
-    return columns
-
-
-def find_label(label: Any, names: Sequence[Any], where: str, headed: bool = True, by_position: bool = True) -> Any:
-    if label in names:
-        return label
-    if headed and not (by_position and re.fullmatch(r"-?\d+", label)):
-        known = some_names([str(name) for name in names], str(label))
-        raise RowsError(f"there is no column {label!r}", where=where, do=f"it has: {known}")
-    return names[label_position(label, len(names), where)]
-
-
-def label_position(label: str, columns: int, where: str) -> int:
-    """Returns the index of a column. label: an index as text; -1 is the last column. Raises RowsError if there is no
-    such column."""
-    try:
-        position = int(label)
-    except ValueError:
-        raise RowsError(
-            f"there is no column {label!r}", where=where, do="the columns have no names: give a position, such as -1"
-        ) from None
-    if not -columns <= position < columns:
-        raise RowsError(
-            f"there is no column {position} of {columns}", where=where, do="give the number of a column, from 0 on"
-        )
-    return position % columns
-
-
-def refuse_features(labels: Sequence[str], forest: Forest, where: str) -> None:
-    features = {feature.name for feature in forest.features if feature.named}
-    for name in labels:
-        if name in features:
-            raise RowsError(
-                f"the label {name!r} is a feature of the model", where=where, do="name the column of true labels"
-            )
-
-
 def with_categories(forest: Forest, names: list[str], texts: Mapping[str, tuple[list[str], bool]]) -> Forest:
     """Assigns the forest's lists of category names to features, as the rows suggest, because LightGBM models may store
     the lists without column names. Returns the forest, unchanged if no assignment is clear.
@@ -194,14 +127,6 @@ def with_categories(forest: Forest, names: list[str], texts: Mapping[str, tuple[
             feature = replace(feature, labels=listed or (), number=replace(feature.number, count=count))
         features.append(feature)
     return changed(forest, features=tuple(features), categories=())
-
-
-def some_names(names: Sequence[str], wanted: str = "") -> str:
-    """Returns up to eight names as one text for a message. If there are more, the name most similar to `wanted` comes
-    first."""
-    near = get_close_matches(wanted, names[:MOST_COMPARED], 1) if len(names) > 8 else []
-    names = [*near, *(name for name in names if name not in near)]
-    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
 
 
 def _by_position(forest: Forest, count: int, where: str) -> ColumnMatch:
@@ -306,3 +231,189 @@ def _by_content(
             return {}
         chosen[index] = alike.pop()
     return chosen
+
+
+@dataclass(frozen=True)
+class TableRows:
+    """Rows of a table for one model."""
+
+    table: Table
+    read_columns: tuple[Any, ...]  # names by column; None if no condition reads it
+    reader: LabelReader
+    labels: Mapping[int, tuple[str, ...]]  # category names by column of the rows
+    names: tuple[str, ...] = ()  # names of the columns; empty if the model has names
+
+    def batches(self) -> Iterator[Batch]:
+        """Yields the rows in batches. Raises RowsError for values that are not numbers, or if there are no rows."""
+        count = 0
+        for batch in self.read():
+            count += len(batch.X)
+            yield batch
+        if not count:
+            raise no_rows(self.table.where)
+
+    def read(self) -> Iterator[Batch]:
+        """Yields the rows in batches, if there are any."""
+        truth = self.reader.columns
+        columns = dict.fromkeys([*(name for name in self.read_columns if name is not None), *truth])
+        texts = {*truth, *(self.read_columns[column] for column in self.labels)}
+        most, start = max(1, min(BATCH_ROWS, BATCH_VALUES // max(1, len(self.read_columns)))), 0
+        for batch in self.table.batches(list(columns), texts, most):
+            X = np.zeros((batch.num_rows, len(self.read_columns)))
+            text: dict[bool, str] = {}
+            for column, name in enumerate(self.read_columns):
+                if name is not None:
+                    labels = self.labels.get(column, ())
+                    X[:, column], holds = self.table.numbers(batch.column(name), str(name), labels)
+                    text |= dict.fromkeys(holds, str(name)) if labels else {}
+            if len(text) > 1:
+                raise RowsError(
+                    f"column {text[True]!r} holds names of categories and {text[False]!r} numbers",
+                    where=self.table.where,
+                    do="give names in both, or codes in both",
+                )
+            labels_of_batch = [batch.column(name).tolist() for name in truth]
+            yield Batch(X, self.reader.read(labels_of_batch, start) if truth else None)
+            start += batch.num_rows
+
+    def check_labels(self) -> None:
+        truth = self.reader.columns
+        if not any(self.reader.targets) or len(truth) != len(self.reader.targets):
+            return
+        counts = [counted(()) for _ in truth]
+        for batch in self.table.batches(truth, truth, BATCH_ROWS):
+            for name, count in zip(truth, counts, strict=True):
+                count.update(counted(batch.column(name)))
+        self.reader.refuse_others(counts)
+
+
+def matched(table: Table | ArrayTable, forest: Forest, columns: tuple[Any, ...], labels: object) -> Rows:
+    """Returns a table's rows for a model; those of arrays and data frames are read at once.
+    columns: names of label columns.
+    labels: the labels themselves; None if columns hold them, or there are none.
+
+    Raises RowsError if the table or the labels do not match the model.
+    """
+    reader = LabelReader.of(forest, table.where, columns)
+    if isinstance(table, ArrayTable):
+        rows = _array_rows(table, forest)
+    else:
+        table_rows = _match(table, forest, reader)
+        table_rows.check_labels()
+        if not isinstance(table, FrameTable):
+            return table_rows
+        [batch] = table_rows.batches()
+        rows = ArrayRows(batch.X, batch.truth, names=table_rows.names)
+    return rows if labels is None else replace(rows, truth=reader.read_values(labels, len(rows.X)))
+
+
+def _match(table: Table, forest: Forest, reader: LabelReader) -> TableRows:
+    others = [name for name in table.names if name not in reader.columns]
+    match = find_columns(forest, others if table.headed else len(others), table.where)
+    read_columns: list[Any] = [None] * forest.width
+    labels = {}
+    for feature, index, column in zip(forest.features, forest.row_columns, match.columns, strict=True):
+        read_columns[index] = others[column]
+        _refuse_unclear_categories(forest, feature, table, others[column])
+        if feature.labels:
+            labels[index] = feature.labels
+    return TableRows(table, tuple(read_columns), reader, labels, match.names)
+
+
+def _array_rows(table: ArrayTable, forest: Forest) -> ArrayRows:
+    rows, in_memory = table.rows, table.where == ROWS
+    if in_memory and forest.carried and (shape := np.shape(rows)) != (*shape[:1], forest.columns):
+        raise _other_width(shape, forest, table.where)
+    if not in_memory and rows.ndim == 2:
+        chosen = np.setdiff1d(np.arange(rows.shape[1]), table.labels)
+        if forest.carried and len(chosen) == forest.columns:
+            chosen = chosen[list(forest.carried)]
+        rows = rows if len(chosen) == rows.shape[1] else rows[:, chosen]
+    X = _array_numbers(forest, rows)
+    if X.ndim != 2 or X.shape[1] != forest.width:
+        raise _other_width(X.shape, forest, table.where)
+    if not len(X):
+        raise no_rows(table.where)
+    keeps_all = in_memory and isinstance(rows, np.ndarray) and forest.carried
+    return ArrayRows(X, all_columns=rows if keeps_all else None)
+
+
+def numeric(forest: Forest, rows: object) -> NDArray[np.float64]:
+    """Returns rows as float64, (rows, columns), with codes for category names. Raises RowsError if a data frame lacks a
+    column, or if a column without category names holds text."""
+    table = frame_table(rows)
+    if table is not None:
+        return next(_match(table, forest, LabelReader.of(forest, table.where)).read()).X
+    return _array_numbers(forest, rows)
+
+
+def _array_numbers(forest: Forest, rows: Any) -> NDArray[np.float64]:
+    labeled = any(feature.labels for feature in forest.features)
+    if is_sparse(rows):
+        return _dense(forest, rows)
+    if forest.carried and isinstance(rows, np.ndarray) and rows.ndim == 2 and rows.shape[1] == forest.columns:
+        rows = rows[:, list(forest.carried)]
+    dtype = rows.dtype if isinstance(rows, np.ndarray) else None
+    if not labeled or (dtype is not None and dtype.kind in "biuf"):
+        with suppress(TypeError, ValueError):  # Columns that no condition reads may hold text.
+            return np.asarray(rows, dtype=np.float64)
+    try:
+        values = np.asarray(rows, dtype=object)  # Text that looks like a number may be a name.
+    except ValueError as error:  # The lists have different lengths.
+        raise RowsError(f"the rows are no table ({error})", where="the rows", do="give rows of one length") from None
+    if values.ndim != 2 or values.shape[1] not in (forest.width, forest.columns):
+        return np.zeros(values.shape)  # The caller will refuse this shape.
+    only_read_columns = values.shape[1] == forest.width
+    result = np.zeros((len(values), forest.width))
+    for feature, index in zip(forest.features, forest.row_columns, strict=True):
+        codes = {label: float(code) for code, label in enumerate(feature.labels)}
+        try:
+            result[:, index] = [
+                np.nan if is_absent(value) else codes.get(value, -1.0) if codes and isinstance(value, str) else value
+                for value in values[:, index if only_read_columns else feature.column]
+            ]
+        except (TypeError, ValueError) as error:
+            raise RowsError(
+                f"the rows are not numbers ({error})", where=f"feature {feature.name!r}", do="encode text columns first"
+            ) from None
+    return result
+
+
+def _dense(forest: Forest, rows: spmatrix) -> NDArray[np.float64]:
+    """Returns a sparse matrix as a dense array. Values that are not stored become 0; for an XGBoost model they become
+    NaN."""
+    if rows.ndim != 2 or rows.shape[1] != forest.columns:
+        return np.zeros((0, *rows.shape))  # The caller will refuse this shape.
+    chosen = rows.tocsc()[:, list(forest.carried)] if forest.carried else rows.tocsc()
+    result = np.asarray(chosen.toarray(), dtype=np.float64)
+    if forest.provenance.source == "xgboost":
+        stored = chosen.copy()
+        stored.data = np.ones(len(stored.data), dtype=bool)
+        result[~stored.toarray()] = np.nan
+    return result
+
+
+def _refuse_unclear_categories(forest: Forest, feature: Feature, table: Table, name: Any) -> None:
+    categories = table.categories(name) if isinstance(table, FrameTable) else []
+    if any(isinstance(category, str) for category in categories):
+        return  # Texts are names of categories.
+    codes = categories == list(range(len(categories)))
+    by_value = isinstance(feature.number, Float) and forest.provenance.source == "scikit-learn"
+    if categories and (feature.labels or not (codes or by_value)):
+        shown = ", ".join(map(str, categories[:5]))
+        accepted = ", ".join(feature.labels[:5]) if feature.labels else "their own codes from 0 up"
+        raise RowsError(
+            f"column {str(name)!r} holds the categories {shown}, which are not {accepted}",
+            where=table.where,
+            do="give the model's own categories, or the codes it was trained on as plain numbers",
+        )
+
+
+def no_rows(where: str) -> RowsError:
+    return RowsError("there are no rows", where=where, do="give at least one")
+
+
+def _other_width(shape: tuple[int, ...], forest: Forest, where: str) -> RowsError:
+    return RowsError(
+        f"the array has shape {shape}", where=where, do=f"the model takes rows of {forest.columns} columns"
+    )

@@ -18,7 +18,7 @@ import pyarrow.csv
 
 from forestc.errors import RowsError
 from forestc.rows.arrow_files import FileTable, readable
-from forestc.rows.labels import is_number
+from forestc.rows.table import is_number
 
 MOST_LINE_BYTES = 128 << 20  # bytes of the first line at most
 BLOCK_BYTES = 8 << 20  # bytes that pyarrow parses at a time; more if a line is long

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from forestc.forest.evaluate import Evaluation, encode_numbers, evaluate_words
 from forestc.forest.ir import Forest
-from forestc.rows.matched import numeric
+from forestc.rows.columns import numeric
 
 
 def encode(forest: Forest, rows: ArrayLike) -> NDArray[Any]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from forestc.errors import RowsError
 from forestc.rows.batches import ArrayRows, Rows
-from forestc.rows.matched import TableRows
+from forestc.rows.columns import TableRows
 
 
 def fingerprint(given: object, opened: Rows) -> dict[str, Any]:

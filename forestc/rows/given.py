@@ -9,13 +9,12 @@ from typing import Any
 from forestc.errors import OptionError, RowsError, check_exists, opt
 from forestc.forest.ir import Forest
 from forestc.rows.arrow_files import ArrowFiles
-from forestc.rows.batches import ArrayRows, Rows, RowSelection
-from forestc.rows.columns import adopt_names, find_labels, label_columns, some_names, with_categories
+from forestc.rows.batches import ArrayRows, Rows
+from forestc.rows.columns import TableRows, adopt_names, matched, with_categories
 from forestc.rows.csv_table import CsvTable, is_sampled
-from forestc.rows.matched import TableRows, matched
 from forestc.rows.numpy_file import open_numpy
 from forestc.rows.range_files import ranges_from
-from forestc.rows.table import ArrayTable, Table, in_memory, names_of
+from forestc.rows.table import ArrayTable, Table, find_labels, in_memory, label_columns, some_names
 
 # Maps suffixes of files that a folder of rows may hold to formats.
 _FOLDERS = {".parquet": "parquet", ".arrow": "ipc", ".feather": "ipc"}
@@ -49,25 +48,24 @@ def rows_from(rows: object, forest: Forest, label: object = None) -> Rows:
 def _opened(rows: object, forest: Forest, label: object, *, assign_categories: bool) -> tuple[Rows, Forest]:
     if isinstance(rows, ArrayRows | TableRows):
         return rows, forest
-    table, columns = _table(rows, forest, label)
-    names = () if isinstance(table, ArrayTable) else find_labels(columns, table)
-    if assign_categories and forest.categories and not isinstance(table, ArrayTable):
+    if isinstance(rows, str | Path):
+        columns = label_columns(label, None)
+        if label is not None and columns is None:
+            raise RowsError("rows in a file take their labels from the file", where=str(rows), do="name their column")
+        lists = [*(feature.labels for feature in forest.features), *forest.categories]
+        named = {feature.name for feature in forest.features if feature.named}
+        table = open_file(rows, columns, named, [text for texts in lists for text in texts])
+        label = table.truth if isinstance(table, ArrayTable) else None
+    else:
+        table = in_memory(rows)
+        columns = label_columns(label, table.names)
+    if isinstance(table, ArrayTable):
+        return matched(table, forest, (), label), forest
+    names = find_labels(columns, table)
+    if assign_categories and forest.categories:
         others = [str(name) for name in table.names if name not in names]
         forest = with_categories(forest, others, table.texts())
-    return matched(table, forest, names, label), forest
-
-
-def _table(rows: object, forest: Forest, label: object) -> tuple[Table | ArrayTable, str | tuple[Any, ...] | None]:
-    """Opens rows. Returns their table, and the label columns as `label_columns` does."""
-    if not isinstance(rows, str | Path):
-        table = in_memory(rows)
-        return table, label_columns(label, table.names)
-    columns = label_columns(label, None)
-    if label is not None and columns is None:
-        raise RowsError("rows in a file take their labels from the file", where=str(rows), do="name their column")
-    lists = [*(feature.labels for feature in forest.features), *forest.categories]
-    named = {feature.name for feature in forest.features if feature.named}
-    return open_file(rows, columns, named, [text for texts in lists for text in texts]), columns
+    return matched(table, forest, names, None if names else label), forest
 
 
 def open_file(
@@ -118,37 +116,6 @@ def refuse_sampled(*given: object, allowed: bool) -> None:
                 where=str(path),
                 do=f"give real rows or {opt.ranges:FILE}; add {opt.rows_are_sampled} to take these all the same",
             )
-
-
-def split_rows(rows: Rows, held_out: object, source: Forest, label: object) -> tuple[Rows, Rows | None]:
-    """Returns the rows for passes, and the held-out rows or None. held_out: a share, other rows, a pair (rows, labels),
-    or None. Raises OptionError for an impossible share or pair."""
-    share = share_of(held_out)
-    if held_out is None:
-        return rows, None
-    if share is not None:
-        if not 0 < share <= 0.5:
-            raise OptionError(
-                f"a share of {share:g}",
-                where=opt.held_out,
-                do="set a share above 0 and up to 0.5 aside, or give a file",
-            )
-        every = round(1 / share)
-        return RowSelection(rows, every, False), RowSelection(rows, every, True)
-    if isinstance(held_out, tuple):
-        if len(held_out) != 2:
-            raise OptionError(
-                f"held_out is a tuple of {len(held_out)}", where=opt.held_out, do="give rows, or a pair (rows, labels)"
-            )
-        return rows, rows_from(held_out[0], source, held_out[1])
-    column = label_columns(label, names_of(held_out))
-    if label is not None and column is None and isinstance(held_out, str | Path):
-        raise OptionError(
-            "held_out is a file, and label holds labels",
-            where=opt.held_out,
-            do="name the column, or give (rows, labels)",
-        )
-    return rows, rows_from(held_out, source, None if column is None else label)
 
 
 def share_of(held_out: object) -> float | None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from forestc.errors import RowsError, opt
 from forestc.forest.ir import Forest
-from forestc.rows.table import is_absent
+from forestc.rows.table import as_number, is_absent
 
 # Holds the classes of each target; () for a regression target.
 Targets: TypeAlias = tuple[tuple[Any, ...], ...]
@@ -24,12 +24,22 @@ class LabelReader:
 
     targets: Targets
     where: str  # names the labels in messages
+    columns: tuple[Any, ...] = ()  # names of the columns that hold the labels
 
     @classmethod
-    def of(cls, forest: Forest, where: str) -> LabelReader:
-        if not forest.decides:
-            return cls(((),) * forest.n_scores, where)
-        return cls(tuple(part.classes for part in forest.targets), where)
+    def of(cls, forest: Forest, where: str, columns: tuple[Any, ...] = ()) -> LabelReader:
+        """Raises RowsError if that many columns do not fit the model, or one of them is a feature."""
+        targets = tuple(part.classes for part in forest.targets) if forest.decides else ((),) * forest.n_scores
+        if not columns:
+            return cls(targets, where)
+        cls(targets, where).refuse_number(len(columns))
+        features = {feature.name for feature in forest.features if feature.named}
+        for name in columns:
+            if name in features:
+                raise RowsError(
+                    f"the label {name!r} is a feature of the model", where=where, do="name the column of true labels"
+                )
+        return cls(targets, f"{where}, column{'s' * (len(columns) > 1)} {', '.join(map(repr, columns))}", columns)
 
     def read(self, columns: Sequence[Sequence[Any]], start: int = 0) -> NDArray[Any]:
         """Returns labels as class indices (-1 if unknown) or as values: (rows,), or (rows, targets).
@@ -105,7 +115,7 @@ class LabelReader:
             if seen:
                 what = f"{other:,} of {rows:,} labels are no class of the model, such as {shown}"
                 what += f": the labels are the classes {'plus' if shift > 0 else 'minus'} 1" if shift else ""
-            moved = ",".join(f"{_as_number(label) + shift:g}" for label in classes) if shift else ""  # type: ignore[operator]
+            moved = ",".join(f"{as_number(label) + shift:g}" for label in classes) if shift else ""  # type: ignore[operator]
             raise RowsError(
                 what,
                 where=self.where,
@@ -156,7 +166,7 @@ class LabelReader:
         try:
             return [float(label) for label in labels]
         except (TypeError, ValueError):
-            row, label = next((row, label) for row, label in enumerate(labels) if _as_number(label) is None)
+            row, label = next((row, label) for row, label in enumerate(labels) if as_number(label) is None)
         what, do = f"a label is not a number: {str(label)[:40]!r}", ""
         if _is_missing(label):
             what, do = "a label is missing", "remove the rows without one"
@@ -179,15 +189,15 @@ def _finder(classes: tuple[Any, ...]) -> Callable[[object], int]:
     index_by_key: dict[Any, int] = {}
     for index, label in enumerate(classes):
         index_by_key.setdefault(str(label), index)
-        number = _as_number(label)
+        number = as_number(label)
         if number is not None:
             index_by_key.setdefault(number, index)
-    return lambda label: index_by_key.get(str(label), index_by_key.get(_as_number(label), -1))
+    return lambda label: index_by_key.get(str(label), index_by_key.get(as_number(label), -1))
 
 
 def _shift(labels: Iterable[Any], classes: tuple[Any, ...]) -> int:
     """Returns 1 or -1 if the labels seem to be the classes plus this number; otherwise 0."""
-    numbers, class_numbers = {_as_number(label) for label in labels}, {_as_number(label) for label in classes}
+    numbers, class_numbers = {as_number(label) for label in labels}, {as_number(label) for label in classes}
     if None in numbers | class_numbers or 2 * len(numbers) <= len(class_numbers) or len(numbers) < 2:
         return 0
     shifted = (step for step in (1, -1) if {number - step for number in numbers if number is not None} <= class_numbers)
@@ -196,14 +206,3 @@ def _shift(labels: Iterable[Any], classes: tuple[Any, ...]) -> int:
 
 def _is_missing(label: object) -> bool:
     return is_absent(label) or label != label or (isinstance(label, str) and not label.strip())
-
-
-def _as_number(label: object) -> float | None:
-    try:
-        return float(label)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return None
-
-
-def is_number(text: str) -> bool:
-    return _as_number(text) is not None

@@ -9,8 +9,7 @@ import numpy as np
 
 from forestc.errors import RowsError
 from forestc.rows.arrow_files import readable
-from forestc.rows.columns import label_position
-from forestc.rows.table import ArrayTable
+from forestc.rows.table import ArrayTable, label_position
 
 
 def open_numpy(path: Path, labels: Sequence[str]) -> ArrayTable:

@@ -22,8 +22,9 @@ import numpy as np
 from forestc.errors import RowsError, known_names, opt
 from forestc.forest.ir import Feature, Forest
 from forestc.forest.numbers import Category
-from forestc.rows.columns import adopt_names, find_columns, some_names
+from forestc.rows.columns import adopt_names, find_columns
 from forestc.rows.ranges import Ranges, ValueRange
+from forestc.rows.table import some_names
 
 KEYS = ("smallest", "largest", "step", "whole", "missing")
 YES_OR_NO = {"yes": True, "no": False, "true": True, "false": False}

@@ -3,8 +3,10 @@ mostly without importing pandas or pyarrow."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeGuard
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 FRAME = "the data frame"
 ROWS = "the rows"  # names arrays without a file in messages
 PREVIEW = 4096  # rows to look at to tell what a column holds
+MOST_COMPARED = 10_000  # limits the names to compare, because similarity search is slow
 
 
 class TableBatch(Protocol):
@@ -167,16 +170,6 @@ class ArrayTable:
     where: str = ROWS
     labels: tuple[int, ...] = ()  # columns of `rows` that are labels
 
-    def inputs(self, carried: Sequence[int] = (), columns: int = 0) -> Any:
-        """Returns the rows without labels. carried: the columns to take if there are `columns` in all."""
-        if self.where == ROWS or self.rows.ndim != 2:
-            return self.rows
-        chosen = np.setdiff1d(np.arange(self.rows.shape[1]), self.labels)
-        if carried and len(chosen) == columns:
-            chosen = chosen[list(carried)]
-        data = self.rows if len(chosen) == self.rows.shape[1] else self.rows[:, chosen]
-        return np.asarray(data, dtype=np.float64)
-
 
 def frame_table(rows: object) -> FrameTable | None:
     """Returns the table of a data frame or Arrow table; None for other rows."""
@@ -222,3 +215,90 @@ def names_of(rows: object) -> tuple[Any, ...] | None:
 def is_sparse(rows: object) -> TypeGuard[spmatrix]:
     """Returns True for a sparse matrix or array of SciPy, without importing SciPy."""
     return type(rows).__module__.startswith("scipy.sparse") and hasattr(rows, "tocsc")
+
+
+def label_columns(label: object, names: Sequence[Any] | None) -> str | tuple[Any, ...] | None:
+    """Returns the label columns that `label` names; None if it names no columns. names: the names of a table's columns,
+    as `names_of` returns them."""
+    if names is None:
+        if isinstance(label, str | int):
+            return str(label)
+        return tuple(map(str, label)) if _differ(label) else None
+    if not names:
+        return None
+    if isinstance(label, str | int):
+        return (label,)
+    return tuple(label) if _differ(label) and all(isinstance(n, str) and n in names for n in label) else None
+
+
+def _differ(label: object) -> TypeGuard[list[object] | tuple[object, ...]]:
+    return isinstance(label, list | tuple) and len(set(map(str, label))) == len(label)
+
+
+def find_labels(label: str | Sequence[Any] | None, table: Table) -> tuple[Any, ...]:
+    """Returns the names of a table's label columns. Raises RowsError if one does not exist or appears twice, or if two
+    columns have one name."""
+    unique_names(table.names, table.where)
+    if label is None:
+        return ()
+    if isinstance(label, str):
+        label = (label,) if label in table.names else tuple(part.strip() for part in label.split(","))
+    columns = tuple(find_label(name, table.names, table.where, table.headed, table.by_position) for name in label)
+    if len(set(columns)) < len(columns):
+        raise RowsError(
+            f"a column of labels is named twice: {', '.join(label)}", where=table.where, do="name each column once"
+        )
+    return columns
+
+
+def find_label(label: Any, names: Sequence[Any], where: str, headed: bool = True, by_position: bool = True) -> Any:
+    if label in names:
+        return label
+    if headed and not (by_position and re.fullmatch(r"-?\d+", label)):
+        known = some_names([str(name) for name in names], str(label))
+        raise RowsError(f"there is no column {label!r}", where=where, do=f"it has: {known}")
+    return names[label_position(label, len(names), where)]
+
+
+def label_position(label: str, columns: int, where: str) -> int:
+    """Returns the index of a column. label: an index as text; -1 is the last column. Raises RowsError if there is no
+    such column."""
+    try:
+        position = int(label)
+    except ValueError:
+        raise RowsError(
+            f"there is no column {label!r}", where=where, do="the columns have no names: give a position, such as -1"
+        ) from None
+    if not -columns <= position < columns:
+        raise RowsError(
+            f"there is no column {position} of {columns}", where=where, do="give the number of a column, from 0 on"
+        )
+    return position % columns
+
+
+def unique_names(labels: Sequence[Any], where: str) -> tuple[str, ...]:
+    """Returns the names as a tuple of texts. Raises RowsError if two are the same."""
+    names = tuple(map(str, labels))
+    if len(set(names)) < len(names):
+        twice = next(name for index, name in enumerate(names) if name in names[:index])
+        raise RowsError(f"two columns have one name: {twice!r}", where=where, do="leave one out, or rename it")
+    return names
+
+
+def some_names(names: Sequence[str], wanted: str = "") -> str:
+    """Returns up to eight names as one text for a message. If there are more, the name most similar to `wanted` comes
+    first."""
+    near = get_close_matches(wanted, names[:MOST_COMPARED], 1) if len(names) > 8 else []
+    names = [*near, *(name for name in names if name not in near)]
+    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+
+
+def as_number(label: object) -> float | None:
+    try:
+        return float(label)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return None
+
+
+def is_number(text: str) -> bool:
+    return as_number(text) is not None

@@ -12,10 +12,8 @@ from numpy.typing import NDArray
 from forestc.errors import OptionError, RowsError, opt
 from forestc.rows.arrow_files import column_numbers
 from forestc.rows.batches import Labels
-from forestc.rows.columns import find_label, unique_names
 from forestc.rows.given import open_file
-from forestc.rows.labels import is_number
-from forestc.rows.table import ROWS, ArrayTable, FrameTable, in_memory
+from forestc.rows.table import ROWS, ArrayTable, FrameTable, find_label, in_memory, is_number, unique_names
 
 MOST_CLASSES = 1000  # classes at most; more different labels are probably values of a regression
 
@@ -37,7 +35,7 @@ def read_table(rows: object, label: object, *, regression: bool = False) -> Labe
     return _labeled(X, y, names, where, regression)
 
 
-def read_inputs(rows: object, label: object) -> tuple[NDArray[np.float64], tuple[str, ...]]:
+def read_columns(rows: object, label: object) -> tuple[NDArray[np.float64], tuple[str, ...]]:
     """Returns all columns except the label, as float64 (rows, columns), and their names. Raises RowsError for unusable
     rows."""
     X, _, names, _ = _read(rows, label, text=True)
@@ -48,11 +46,12 @@ def _read(rows: object, label: object, *, text: bool) -> tuple[NDArray[np.float6
     column = str(label) if isinstance(label, str | int) else None
     table = open_file(rows, column) if isinstance(rows, str | Path) else in_memory(rows)
     if isinstance(table, ArrayTable):
-        X = np.asarray(table.inputs())
+        X = np.asarray(table.rows)
         if X.ndim != 2 or X.dtype.kind not in "biuf":
             raise RowsError("the rows are no table of numbers", where=table.where, do="give (rows, columns)")
         y = np.asarray(label) if table.truth is None else table.truth[:, 0]
-        return np.asarray(X, np.float64), y, tuple(f"x{k}" for k in range(X.shape[1])), table.where
+        X = np.delete(np.asarray(X, np.float64), table.labels, axis=1)
+        return X, y, tuple(f"x{k}" for k in range(X.shape[1])), table.where
     where = ROWS if isinstance(table, FrameTable) else table.where
     arrow = table.whole()
     names = unique_names(arrow.column_names, where)

@@ -16,7 +16,7 @@ from sklearn.tree import DecisionTreeClassifier
 import forestc
 from forestc.errors import RowsError
 from forestc.forest.builder import changed
-from forestc.rows.columns import carrying
+from forestc.frontends import carrying
 from forestc.rows.given import rows_from
 from forestc.rows.ranges import Ranges, made_rows
 
