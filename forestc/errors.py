@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
-from pathlib import Path
 from typing import Any
 
 # An option in a text stands between two characters that Unicode leaves to programs, never to texts.
@@ -243,19 +242,6 @@ def known_names(given: str, known: Iterable[str]) -> str:
     names = list(known)
     near = "".join(f"did you mean {name!r}? " for name in get_close_matches(str(given), names, 1))
     return f"{near}known: {', '.join(names)}"
-
-
-def check_exists(path: Path, kind: type[ForestcError]) -> None:
-    """Raises an error of type `kind` if the file does not exist. Its remedy names a similar file of the folder."""
-    try:
-        if path.exists():
-            return
-        beside = [file.name for file in path.parent.iterdir()]
-    except OSError:  # The folder does not exist, or the name is too long.
-        beside = []
-    near = get_close_matches(path.name, beside, 1, 0.8)
-    remedy = f"did you mean {str(path.parent / near[0])!r}?" if near else "check the path"
-    raise kind("there is no such file", where=str(path), do=remedy)
 
 
 @dataclass(frozen=True)

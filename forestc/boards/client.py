@@ -22,6 +22,7 @@ from forestc.manifest.fitted_estimator import FittedEstimator
 from forestc.options.shared import BAUD
 from forestc.rows.columns import numeric
 from forestc.rows.encode import encode
+from forestc.system.reading import file_bytes
 
 TIMEOUT, TIMEOUT_OF_SIMULATION = 0.5, 10.0  # seconds
 MOST_IMAGE = 1 << 28  # bytes of an image's file at most
@@ -220,7 +221,7 @@ class Board(FittedEstimator):
             words = self._needed_wire().image
             data = b"" if words is None else words.astype("<u4").tobytes()
         else:
-            data = image if isinstance(image, bytes) else _read(Path(image))
+            data = image if isinstance(image, bytes) else file_bytes(Path(image), OptionError, MOST_IMAGE)
         state = self._load(data)
         self._identity = self._identify()
         if state != LOADED or self._identity.image != int.from_bytes(data[-4:], "little"):
@@ -303,12 +304,3 @@ class Board(FittedEstimator):
     def _need_scores(self) -> None:
         if self._wire is None or not any(field.port.kind == "score" for field in self._wire.fields):
             raise AttributeError("the design on the board gives no scores: compile with outputs='both'")
-
-
-def _read(path: Path) -> bytes:
-    try:
-        with path.open("rb") as file:
-            data = file.read(MOST_IMAGE)
-    except OSError as error:
-        raise OptionError(f"the image can't be read ({error.strerror})", where=str(path), do="check the path") from None
-    return data

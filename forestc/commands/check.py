@@ -32,8 +32,7 @@ from forestc.manifest.notebook import shows
 from forestc.options.commands import CheckOptions
 from forestc.report.tables import check_text
 from forestc.rows.batches import ArrayRows, Rows
-from forestc.rows.fingerprint import fingerprint
-from forestc.rows.given import rows_from
+from forestc.rows.given import fingerprint, rows_from
 from forestc.rows.range_files import ranges_again
 from forestc.rows.ranges import made_rows, outside
 from forestc.toolchain.run import together

@@ -74,8 +74,7 @@ from forestc.report.widths import as_text
 from forestc.rows.batches import Rows
 from forestc.rows.cluster import on_cluster
 from forestc.rows.columns import accept_missing, name_classes
-from forestc.rows.fingerprint import fingerprint
-from forestc.rows.given import refuse_sampled, rows_for_model, share_of
+from forestc.rows.given import fingerprint, refuse_sampled, rows_for_model, share_of
 from forestc.rows.range_files import ranges_record
 from forestc.rows.ranges import Ranges, made_rows
 

@@ -118,16 +118,18 @@ def _quantized(
     options.progress("passes")
     model = open_source(source, trust_pickle=options.trust_pickle, iterations=options.iterations)
     if isinstance(model, Design):
-        opened = None if rows is None else rows_for_model(rows, model.model, options.label, None)[0]
+        opened = None if rows is None else rows_for_model(rows, model.model, options.label)[0]
         return _Quantized(source, rows, model.forest, opened, {})
     refuse_sampled(rows, options.held_out, allowed=options.rows_are_sampled)
+    opened = None
+    if rows is not None:
+        opened, model, _ = rows_for_model(rows, model, options.label)
     forest = quantize(
-        model, rows, options.label, options.passes, held_out=options.held_out, ranges=options.ranges,
+        model, opened, options.label, options.passes, held_out=options.held_out, ranges=options.ranges,
         level=options.level, tolerance=options.tolerance, missing=missing,
     )  # fmt: skip
-    if rows is None:
+    if opened is None:
         return _Quantized(source, rows, forest, None, {})
-    opened, model, _ = rows_for_model(rows, model, options.label, None)
     agreed = agreement(model, forest, opened)
     return _Quantized(source, rows, forest, opened, {"rows": agreed.rows, "agreement": agreed.agreement})
 

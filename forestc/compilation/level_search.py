@@ -26,10 +26,10 @@ from forestc.passes.base import Pass, PassResult
 from forestc.passes.options import DEFAULT_TOLERANCE
 from forestc.passes.pipeline import Step, run_passes
 from forestc.passes.scorer import Loss, Scorer
-from forestc.rows.batches import Rows, RowSelection
+from forestc.rows.batches import FitAndHeldOut, Rows
 from forestc.rows.given import rows_from, share_of
 from forestc.rows.ranges import have_rows
-from forestc.rows.table import label_columns, names_of
+from forestc.rows.table import label_columns
 from forestc.search.cross_validation import Fold, Folds
 from forestc.search.levels import (
     DEFAULT_EFFORT,
@@ -132,15 +132,14 @@ def _split(rows: Rows, held_out: object, source: Forest, label: object) -> tuple
                 where=opt.held_out,
                 do="set a share above 0 and up to 0.5 aside, or give a file",
             )
-        every = round(1 / share)
-        return RowSelection(rows, every, False), RowSelection(rows, every, True)
+        return FitAndHeldOut.every(rows, round(1 / share))
     if isinstance(held_out, tuple):
         if len(held_out) != 2:
             raise OptionError(
                 f"held_out is a tuple of {len(held_out)}", where=opt.held_out, do="give rows, or a pair (rows, labels)"
             )
         return rows, rows_from(held_out[0], source, held_out[1])
-    column = label_columns(label, names_of(held_out))
+    column = label_columns(label, held_out)
     if label is not None and column is None and isinstance(held_out, str | Path):
         raise OptionError(
             "held_out is a file, and label holds labels",

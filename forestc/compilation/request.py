@@ -32,7 +32,7 @@ from forestc.options.compile import CompileOptions
 from forestc.passes import passes_from
 from forestc.passes.base import Pass, print_pass
 from forestc.rows.given import share_of
-from forestc.rows.table import label_columns, names_of
+from forestc.rows.table import label_columns
 from forestc.search.levels import check_search, effort_of, level_number
 from forestc.search.portfolio import Stop
 
@@ -202,7 +202,7 @@ def _check_targets(targets: tuple[str, ...], given: CompileOptions) -> None:
 def _label(label: object, rows: object) -> str | list[str] | None:
     if label is None:
         return None
-    columns = label_columns(label, names_of(rows))
+    columns = label_columns(label, rows)
     if columns is None:
         return AN_OBJECT
     return columns if isinstance(columns, str) else [str(name) for name in columns]

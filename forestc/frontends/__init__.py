@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import hashlib
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from forestc.errors import ModelError, check_exists, located
+from forestc.errors import ModelError, located
 from forestc.forest.ir import Forest
 from forestc.frontends.kinds import TEXT, kind_of, load_object, opened, read, refuse_folder
 from forestc.frontends.shared.content import Content
 from forestc.frontends.shared.iterations import parsed, refuse_cut
+from forestc.system.reading import file_bytes
 
 __all__ = ["load", "load_object", "read_bytes", "read_estimator"]
 
@@ -107,12 +109,7 @@ def read_estimator(model: object, *, trust_pickle: bool = False) -> Any:
 
 
 def _bytes(path: Path) -> bytes:
-    check_exists(path, ModelError)
-    try:
+    with suppress(OSError):  # `file_bytes` refuses a folder whose files can't be listed.
         if path.is_dir():
             raise refuse_folder(path)
-        if (size := path.stat().st_size) > MAX_BYTES:
-            raise ModelError(f"the file has {size} bytes", where=str(path), do=f"at most {MAX_BYTES} are read")
-        return path.read_bytes()
-    except OSError as error:
-        raise ModelError(f"can't be read ({error.strerror})", where=str(path), do="check who may read it") from None
+    return file_bytes(path, ModelError, MAX_BYTES)

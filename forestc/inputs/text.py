@@ -17,6 +17,7 @@ from forestc.forest.numbers import FLOAT32, FLOAT64, Category, parse_number_type
 from forestc.inputs.columns import InputColumn
 from forestc.inputs.model import InputModel
 from forestc.papers.networks import text as bayesian_network_text
+from forestc.system.reading import file_text
 from forestc.system.records import DamagedError, Schema, hold, parse_json, shown
 
 VERSION = 1  # rises with each change of the text form
@@ -154,13 +155,9 @@ def read_inputs(path: str | Path) -> InputModel:
     <InputModel: 4 comparators of 2 columns, 150 rows>
     """
     path = Path(path)
+    text = file_text(path, ModelError, MOST_BYTES)
     try:
-        if path.stat().st_size > MOST_BYTES:
-            raise ModelError("is too large for an input model", where=str(path), do=REMEDY)
-        return parsed(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else "not UTF-8"
-        raise ModelError(f"can't be read ({why})", where=str(path), do="check the path") from None
+        return parsed(text)
     except ModelError as error:
         raise ModelError(error.what, where=f"{path}{', ' * bool(error.where)}{error.where}", do=error.do) from None
 

@@ -37,12 +37,17 @@ class FileTable:
 
     where: str  # name in messages
     names: tuple[str, ...]
+    changed: int  # when the file was changed last, in ns, as it was opened
     nulls: ClassVar[tuple[str, ...]] = ()  # texts that mean a missing value
     by_position: ClassVar[bool] = True
 
     def batches(self, columns: Sequence[str], texts: Collection[str], most: int) -> Iterator[pa.RecordBatch]:
         with readable(self.where):
             for batch in self.read(columns, texts, most):
+                if Path(self.where).stat().st_mtime_ns != self.changed:
+                    raise RowsError(
+                        "the file changes while it is read", where=self.where, do="give a copy that nothing writes to"
+                    )
                 for start in range(0, batch.num_rows, most):
                     yield batch.slice(start, most)
 
@@ -72,12 +77,13 @@ class ArrowFiles(FileTable):
     path: str  # absolute, so that other machines find it
     form: str  # parquet or ipc (Arrow)
     names: tuple[str, ...]
+    changed: int
     group: int | None = None  # number of the row group; None for all
     headed: ClassVar[bool] = True  # True: the files state names of columns
 
     @classmethod
     def open(cls, path: Path, form: str) -> ArrowFiles:
-        files = cls(str(path), str(path.absolute()), form, ())
+        files = cls(str(path), str(path.absolute()), form, (), path.stat().st_mtime_ns)
         with readable(path, f"not a readable {form} file"):
             return replace(files, names=tuple(files._dataset().schema.names))
 
@@ -107,7 +113,8 @@ class ArrowFiles(FileTable):
                 rows = fragment.count_rows() if group is None else group.num_rows
                 if rows:
                     own = None if group is None else group.id
-                    yield first, replace(self, where=fragment.path, path=fragment.path, group=own)
+                    changed = Path(fragment.path).stat().st_mtime_ns
+                    yield first, replace(self, where=fragment.path, path=fragment.path, changed=changed, group=own)
                 first += rows
 
     def head(self) -> pa.Table:

@@ -24,7 +24,7 @@ from forestc.rows.table import (
     ArrayTable,
     FrameTable,
     Table,
-    frame_table,
+    in_memory,
     is_absent,
     is_sparse,
     some_names,
@@ -321,10 +321,10 @@ def _match(table: Table, forest: Forest, reader: LabelReader) -> TableRows:
 
 
 def _array_rows(table: ArrayTable, forest: Forest) -> ArrayRows:
-    rows, in_memory = table.rows, table.where == ROWS
-    if in_memory and forest.carried and (shape := np.shape(rows)) != (*shape[:1], forest.columns):
+    rows, own = table.rows, table.where == ROWS  # own: not from a file
+    if own and forest.carried and (shape := np.shape(rows)) != (*shape[:1], forest.columns):
         raise _other_width(shape, forest, table.where)
-    if not in_memory and rows.ndim == 2:
+    if not own and rows.ndim == 2:
         chosen = np.setdiff1d(np.arange(rows.shape[1]), table.labels)
         if forest.carried and len(chosen) == forest.columns:
             chosen = chosen[list(forest.carried)]
@@ -334,15 +334,15 @@ def _array_rows(table: ArrayTable, forest: Forest) -> ArrayRows:
         raise _other_width(X.shape, forest, table.where)
     if not len(X):
         raise no_rows(table.where)
-    keeps_all = in_memory and isinstance(rows, np.ndarray) and forest.carried
+    keeps_all = own and isinstance(rows, np.ndarray) and forest.carried
     return ArrayRows(X, all_columns=rows if keeps_all else None)
 
 
 def numeric(forest: Forest, rows: object) -> NDArray[np.float64]:
     """Returns rows as float64, (rows, columns), with codes for category names. Raises RowsError if a data frame lacks a
     column, or if a column without category names holds text."""
-    table = frame_table(rows)
-    if table is not None:
+    table = in_memory(rows)
+    if isinstance(table, FrameTable):
         return next(_match(table, forest, LabelReader.of(forest, table.where)).read()).X
     return _array_numbers(forest, rows)
 

@@ -8,7 +8,7 @@ import io
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, ClassVar, cast
@@ -34,6 +34,7 @@ NULLS = ("", "#N/A N/A", *_NULLS.split())
 class CsvTable(FileTable):
     where: str
     names: tuple[str, ...]
+    changed: int
     headed: bool  # False if `names` are not in the file
     kinds: dict[str, pa.DataType]  # types of the columns, as inferred so far
     block: int  # bytes to parse at a time
@@ -46,22 +47,19 @@ class CsvTable(FileTable):
     ) -> CsvTable:
         """Opens a CSV file. Raises RowsError if it is empty or can't be read. label, names, categories: as for
         `is_header`."""
-        sampled = is_sampled(path)
+        changed, sampled = path.stat().st_mtime_ns, is_sampled(path)
         line = _first_line(path, sampled=sampled)
         cells = next(csv.reader([line]), [])
         headed = is_header([cell.strip() for cell in cells], label, names, categories)
         columns = cells if headed else [f"f{index}" for index in range(len(cells))]
-        table = cls(str(path), tuple(columns), headed, {}, min(max(BLOCK_BYTES, 8 * len(line)), 1 << 30), sampled)
+        block = min(max(BLOCK_BYTES, 8 * len(line)), 1 << 30)
+        table = cls(str(path), tuple(columns), changed, headed, {}, block, sampled)
         if len(cells) > WIDE:
             return table
         with readable(path, "not a readable CSV file"), table._faults():
             schema = table._reader(None).schema
         kinds = dict(zip(schema.names, schema.types, strict=True))
-        return cls(str(path), tuple(schema.names), headed, kinds, table.block, sampled)
-
-    @property
-    def path(self) -> Path:
-        return Path(self.where)
+        return replace(table, names=tuple(schema.names), kinds=kinds)
 
     def read(self, columns: Sequence[str], texts: Collection[str], most: int) -> Iterator[pa.RecordBatch]:
         with self._faults():
@@ -78,18 +76,18 @@ class CsvTable(FileTable):
         return pa.bool_() if pa.types.is_boolean(self.kinds[name]) else pa.float64()
 
     def head(self) -> pa.Table:
-        with readable(self.path):
+        with readable(self.where):
             return pa.Table.from_batches(list(islice(self._reader(None), 1)))
 
     def whole(self) -> pa.Table:
-        with readable(self.path):
+        with readable(self.where):
             return pyarrow.csv.read_csv(self._source(), **self._options(None))
 
     def _reader(self, types: Mapping[str, pa.DataType | None] | None) -> pyarrow.csv.CSVStreamingReader:
         return pyarrow.csv.open_csv(self._source(), **self._options(types))
 
     def _source(self) -> pa.NativeFile:
-        return pa.input_stream(str(self.path), compression="gzip" if _zipped(self.path) else None)
+        return pa.input_stream(self.where, compression="gzip" if _zipped(self.where) else None)
 
     def _options(self, types: Mapping[str, pa.DataType | None] | None) -> dict[str, Any]:
         typed = {} if types is None else {name: kind for name, kind in types.items() if kind is not None}
@@ -115,11 +113,11 @@ class CsvTable(FileTable):
             if fault is None:
                 raise
             line, what, do = fault
-            raise RowsError(what, where=f"{self.path}, line {line}", do=do) from error
+            raise RowsError(what, where=f"{self.where}, line {line}", do=do) from error
 
     def _first_fault(self, numbers: Collection[str]) -> tuple[int, str, str] | None:
         """Returns (line number from 1, fault, remedy) for the first faulty line; None if no fault is found."""
-        with _unzipped(self.path) as file:
+        with _unzipped(Path(self.where)) as file:
             reader = csv.reader(io.TextIOWrapper(file, encoding="utf-8-sig", newline=""))
             lines = (cells for cells in reader if cells)
             for _ in range(self.sampled + self.headed):
@@ -136,8 +134,8 @@ class CsvTable(FileTable):
         return None
 
 
-def _zipped(path: Path) -> bool:
-    return path.name.lower().endswith(".gz")
+def _zipped(path: Path | str) -> bool:
+    return str(path).lower().endswith(".gz")
 
 
 def _unzipped(path: Path) -> IO[bytes]:

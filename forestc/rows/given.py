@@ -1,20 +1,24 @@
-"""Opens rows from a user for a model, and splits them into rows for passes and held-out rows."""
+"""Opens rows from a user, in a file of any format or in memory, for a model; identifies them by a hash."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
-from forestc.errors import OptionError, RowsError, check_exists, opt
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.errors import OptionError, RowsError, opt
 from forestc.forest.ir import Forest
-from forestc.rows.arrow_files import ArrowFiles
+from forestc.rows.arrow_files import ArrowFiles, readable
 from forestc.rows.batches import ArrayRows, Rows
 from forestc.rows.columns import TableRows, adopt_names, matched, with_categories
 from forestc.rows.csv_table import CsvTable, is_sampled
-from forestc.rows.numpy_file import open_numpy
 from forestc.rows.range_files import ranges_from
-from forestc.rows.table import ArrayTable, Table, find_labels, in_memory, label_columns, some_names
+from forestc.rows.table import ArrayTable, Table, find_labels, in_memory, label_columns, label_position, some_names
+from forestc.system.reading import check_file
 
 # Maps suffixes of files that a folder of rows may hold to formats.
 _FOLDERS = {".parquet": "parquet", ".arrow": "ipc", ".feather": "ipc"}
@@ -48,8 +52,8 @@ def rows_from(rows: object, forest: Forest, label: object = None) -> Rows:
 def _opened(rows: object, forest: Forest, label: object, *, assign_categories: bool) -> tuple[Rows, Forest]:
     if isinstance(rows, ArrayRows | TableRows):
         return rows, forest
+    columns = label_columns(label, rows)
     if isinstance(rows, str | Path):
-        columns = label_columns(label, None)
         if label is not None and columns is None:
             raise RowsError("rows in a file take their labels from the file", where=str(rows), do="name their column")
         lists = [*(feature.labels for feature in forest.features), *forest.categories]
@@ -58,7 +62,6 @@ def _opened(rows: object, forest: Forest, label: object, *, assign_categories: b
         label = table.truth if isinstance(table, ArrayTable) else None
     else:
         table = in_memory(rows)
-        columns = label_columns(label, table.names)
     if isinstance(table, ArrayTable):
         return matched(table, forest, (), label), forest
     names = find_labels(columns, table)
@@ -79,15 +82,42 @@ def open_file(
         case "csv":
             return CsvTable.open(path, label, names, categories)
         case "numpy":
-            return open_numpy(path, label.split(",") if isinstance(label, str) else label or ())
+            return _open_numpy(path, label.split(",") if isinstance(label, str) else label or ())
         case form:
             return ArrowFiles.open(path, form)
+
+
+def _open_numpy(path: Path, labels: Sequence[str]) -> ArrayTable:
+    """Opens a NumPy file. Raises RowsError if it lacks rows or labels, or can't be read."""
+    truth, positions = None, []
+    with readable(path, "not a readable NumPy file"), path.open("rb") as file:
+        # A memory map allocates nothing, even if the header claims more than the file holds.
+        mapped = path.suffix.lower() == ".npy"
+        loaded = np.load(path if mapped else file, mmap_mode="r" if mapped else None, allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            data, width = loaded, loaded.shape[1] if loaded.ndim == 2 else 0
+            positions = [label_position(text, width, str(path)) for text in labels]
+            truth = data[:, positions] if labels else None
+        else:
+            key = "X" + labels[0][1:] if labels and f"X{labels[0][1:]}" in loaded else "X"
+            lacking = [name for name in (key, *labels) if name not in loaded]
+            if lacking:
+                raise RowsError(
+                    f"has no array {lacking[0]!r}", where=str(path), do=f"it has: {', '.join(loaded.files)}"
+                )
+            data = loaded[key]
+            truth = np.column_stack([loaded[name] for name in labels]) if labels else None
+        if data.dtype.kind not in "biuf":
+            raise RowsError(
+                f"the array holds {data.dtype}, not numbers", where=str(path), do="give an array of numbers"
+            )
+    return ArrayTable(data, truth, str(path), tuple(positions))
 
 
 def _format_of(path: Path) -> str:
     """Returns the format of a file or folder: csv, parquet, ipc (Arrow) or numpy. Raises RowsError or OptionError for
     other paths."""
-    check_exists(path, RowsError)
+    check_file(path, RowsError)
     for suffix, form in _FORMATS.items():
         if path.name.lower().endswith(suffix):
             return form
@@ -124,3 +154,32 @@ def share_of(held_out: object) -> float | None:
         return None if isinstance(held_out, Path) else float(held_out)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return None
+
+
+def fingerprint(given: object, opened: Rows) -> dict[str, Any]:
+    """Returns a dictionary that identifies rows, with the SHA-256 of the file or of the arrays. given: the rows as the
+    user gave them. Raises RowsError for an unreadable file."""
+    path = opened.table.where if isinstance(opened, TableRows) and not isinstance(given, str | Path) else given
+    if isinstance(path, str | Path):
+        return {"file": Path(path).name, "sha256": _hash_of(Path(path))}
+    assert isinstance(opened, ArrayRows)
+    figures = {"shape": list(opened.X.shape), "sha256": _hash_of_array(opened.X)}
+    return figures if opened.truth is None else figures | {"labels_sha256": _hash_of_array(opened.truth)}
+
+
+def _hash_of_array(array: NDArray[np.generic]) -> str:
+    kind = "<f8" if array.dtype.kind == "f" else "<i8"
+    return hashlib.sha256(np.ascontiguousarray(array, dtype=kind).tobytes()).hexdigest()
+
+
+def _hash_of(path: Path) -> str:
+    try:
+        if not path.is_dir():
+            with path.open("rb") as file:
+                return hashlib.file_digest(file, "sha256").hexdigest()
+        files = sorted((file.relative_to(path).as_posix(), file) for file in path.rglob("*") if file.is_file())
+    except OSError as error:
+        raise RowsError(
+            f"can't be read ({error.strerror})", where=str(path), do="check the path and its permissions"
+        ) from None
+    return hashlib.sha256("".join(f"{_hash_of(file)} {name}\n" for name, file in files).encode()).hexdigest()

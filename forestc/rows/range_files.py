@@ -25,7 +25,9 @@ from forestc.forest.numbers import Category
 from forestc.rows.columns import adopt_names, find_columns
 from forestc.rows.ranges import Ranges, ValueRange
 from forestc.rows.table import some_names
+from forestc.system.reading import file_text
 
+MOST_BYTES = 1 << 28  # bytes of a file at most
 KEYS = ("smallest", "largest", "step", "whole", "missing")
 YES_OR_NO = {"yes": True, "no": False, "true": True, "false": False}
 FORM = "write a CSV file with the columns feature, smallest, largest and optionally step, whole and missing; or JSON"
@@ -127,11 +129,7 @@ def _refuse_unknown(forest: Forest, lines: Sequence[_Line]) -> None:
 
 
 def _read(path: Path) -> list[_Line]:
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "not UTF-8"
-        raise RowsError(f"can't be read ({why})", where=str(path), do="check the path and its permissions") from None
+    text = file_text(path, RowsError, MOST_BYTES)
     return _json_lines(text, str(path)) if path.suffix.lower() == ".json" else _csv_lines(text, str(path))
 
 

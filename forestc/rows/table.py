@@ -171,13 +171,13 @@ class ArrayTable:
     labels: tuple[int, ...] = ()  # columns of `rows` that are labels
 
 
-def frame_table(rows: object) -> FrameTable | None:
-    """Returns the table of a data frame or Arrow table; None for other rows."""
-    if isinstance(rows, np.ndarray):
-        return None
-    names = getattr(rows, "column_names", None)  # An Arrow table's `columns` are the columns themselves, not names.
-    names = getattr(rows, "columns", None) if names is None else names
-    return None if names is None else FrameTable(rows, tuple(names))
+def in_memory(rows: object) -> FrameTable | ArrayTable:
+    """Returns the table of a data frame, an Arrow table or an array."""
+    names = None
+    if not isinstance(rows, np.ndarray):
+        names = getattr(rows, "column_names", None)  # An Arrow table's `columns` are the columns themselves, not names.
+        names = getattr(rows, "columns", None) if names is None else names
+    return ArrayTable(rows) if names is None else FrameTable(rows, tuple(names))
 
 
 def is_absent(value: object) -> bool:
@@ -202,28 +202,18 @@ def _no_numbers(name: str, what: str) -> RowsError:
     )
 
 
-def in_memory(rows: object) -> FrameTable | ArrayTable:
-    """Returns the table of a data frame, an Arrow table or an array."""
-    return frame_table(rows) or ArrayTable(rows)
-
-
-def names_of(rows: object) -> tuple[Any, ...] | None:
-    """Returns the names of the columns of rows in memory, () without names; None for a path."""
-    return None if isinstance(rows, str | Path) else in_memory(rows).names
-
-
 def is_sparse(rows: object) -> TypeGuard[spmatrix]:
     """Returns True for a sparse matrix or array of SciPy, without importing SciPy."""
     return type(rows).__module__.startswith("scipy.sparse") and hasattr(rows, "tocsc")
 
 
-def label_columns(label: object, names: Sequence[Any] | None) -> str | tuple[Any, ...] | None:
-    """Returns the label columns that `label` names; None if it names no columns. names: the names of a table's columns,
-    as `names_of` returns them."""
-    if names is None:
+def label_columns(label: object, rows: object) -> str | tuple[Any, ...] | None:
+    """Returns the label columns that `label` names; None if it names no columns. rows: as the user gave them."""
+    if isinstance(rows, str | Path):
         if isinstance(label, str | int):
             return str(label)
         return tuple(map(str, label)) if _differ(label) else None
+    names = in_memory(rows).names
     if not names:
         return None
     if isinstance(label, str | int):

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from forestc.errors import ForestcError, ToolError, printable
+from forestc.system.reading import file_bytes
 from forestc.toolchain.packaged import need_command, prepare
 from forestc.toolchain.run import run_tool, tool_text
 
@@ -76,16 +77,7 @@ def map_to_library(files: Sequence[Path], top: str, library: Path, *, native: bo
     """Maps Verilog files of one folder to the cells of a Liberty file. Raises ForestcError if the file can't be read,
     ToolError if it lacks cells or yosys fails."""
     folder = files[0].parent
-    try:
-        if library.stat().st_size > MOST_LIBRARY:
-            raise ForestcError(
-                f"holds more than {MOST_LIBRARY:,} bytes", where=str(library), do="give a library of one corner"
-            )
-        (folder / "cells.lib").write_bytes(library.read_bytes())
-    except OSError as error:
-        raise ForestcError(
-            f"can't be read ({error.strerror})", where=str(library), do="give the Liberty file of the cells"
-        ) from None
+    (folder / "cells.lib").write_bytes(file_bytes(library, ForestcError, MOST_LIBRARY))
     script = [
         *(f"read_verilog {file.name}" for file in files),
         f"synth -flatten -noabc -top {top}",

@@ -292,7 +292,7 @@ def test_an_engine_loads_its_image_and_answers(tmp_path, scores):
         board.image = 0
         with pytest.raises(BoardError, match="has no image"):
             client.predict(X)
-        with pytest.raises(OptionError, match="can't be read"):
+        with pytest.raises(OptionError, match="there is no such file"):
             client.load(tmp_path / "none.bin")
 
 

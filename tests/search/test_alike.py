@@ -29,8 +29,7 @@ from forestc.errors import ForestcError
 from forestc.forest.text import print_forest
 from forestc.passes.quick_evaluation import answers_to
 from forestc.rows.batches import ArrayRows
-from forestc.search.alike import why_unlike
-from forestc.search.folds import folds_of
+from forestc.search.folds import folds_of, why_unlike
 from forestc.training.seeds import seeded, seeded_numpy
 
 

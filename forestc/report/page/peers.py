@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from forestc.errors import ForestcError, known_names
+from forestc.system.reading import file_text
 from forestc.system.records import DamagedError, parse_json
 
 MOST_BYTES, MOST_PEERS = 1 << 20, 500  # bytes, and peers, of a file at most, since its origin is unknown
@@ -30,13 +31,7 @@ def read_peers(path: Path, goals: Collection[str] = ()) -> tuple[Peer, ...]:
     """Reads other designs to compare with (peers) from a file. goals: figures that it may contain besides `KNOWN`.
     Raises ForestcError."""
     where = str(path)
-    try:
-        if path.stat().st_size > MOST_BYTES:
-            raise ForestcError(f"is larger than {MOST_BYTES:,} bytes", where=where, do="give fewer peers")
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is no text"
-        raise ForestcError(f"can't be read ({why})", where=where, do=_FORM) from None
+    text = file_text(path, ForestcError, MOST_BYTES)
     rows = _from_json(text, where) if text.lstrip()[:1] in ("[", "{") else _from_csv(text, where)
     if not rows:
         raise ForestcError("holds no peers", where=where, do=_FORM)
