@@ -26,7 +26,7 @@ from forestc.passes.base import Pass, PassResult
 from forestc.passes.options import DEFAULT_TOLERANCE
 from forestc.passes.pipeline import Step, run_passes
 from forestc.passes.scorer import Loss, Scorer
-from forestc.rows.batches import FitAndHeldOut, Rows
+from forestc.rows.batches import Rows, RowSelection
 from forestc.rows.given import rows_from, share_of
 from forestc.rows.ranges import have_rows
 from forestc.rows.table import label_columns
@@ -132,7 +132,8 @@ def _split(rows: Rows, held_out: object, source: Forest, label: object) -> tuple
                 where=opt.held_out,
                 do="set a share above 0 and up to 0.5 aside, or give a file",
             )
-        return FitAndHeldOut.every(rows, round(1 / share))
+        every = round(1 / share)
+        return RowSelection(rows, every, False), RowSelection(rows, every, True)
     if isinstance(held_out, tuple):
         if len(held_out) != 2:
             raise OptionError(

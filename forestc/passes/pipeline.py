@@ -109,8 +109,7 @@ def run_passes(
         # Each forest is evaluated once: it is the result of one pass and the source of the next.
         evaluated = [evaluate_rows(forest, batch.X) for forest in forests[:1]]
         for run in runs:
-            new = evaluated[-1] if run.unchanged else evaluate_rows(run.after, batch.X)
-            evaluated.append(new)
+            evaluated.append(evaluated[-1] if run.unchanged else evaluate_rows(run.after, batch.X))
         for index, run in enumerate(runs, 1):
             run.on_rows(evaluated, index, generated)
         whole.add(evaluated[0], evaluated[-1])
