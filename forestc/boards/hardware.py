@@ -16,10 +16,9 @@ from forestc.backends.stream.lanes import LaneLayout
 from forestc.backends.stream.options import StreamOptions
 from forestc.backends.table import file_of, gives
 from forestc.engine.capacity import Capacity
-from forestc.engine.folder import CAPACITY, open_engine
 from forestc.engine.verilog import emit
 from forestc.errors import OptionError, opt
-from forestc.manifest.design import MANIFEST, Design, open_design
+from forestc.manifest.design import Design, hardware_in
 from forestc.netlist.ir import Netlist
 
 CORE, ENGINE = 1, 2  # targets of the protocol
@@ -74,10 +73,7 @@ def hardware_of(source: Source) -> Hardware:
     no Verilog."""
     if isinstance(source, Hardware):
         return source
-    if isinstance(source, str | Path):
-        folder = Path(source)
-        is_engine = (folder / CAPACITY).is_file() and not (folder / MANIFEST).exists()
-        return hardware_of(open_engine(folder) if is_engine else open_design(folder))
+    source = hardware_in(source)
     if isinstance(source, Capacity):
         return _engine(source)
     if gives(source.targets, Gives.WALKERS) and not source.has_hardware:

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from forestc.checks.activity import ForestActivity, activity_on
-from forestc.commands.source import design_of
 from forestc.fields.options import takes
 from forestc.forest.conditions import Below, Test
 from forestc.forest.ir import LEAF, Forest
 from forestc.forest.numbers import NumberType, word_value
+from forestc.manifest.design import design_of
 from forestc.options.commands import ActivityOptions
 from forestc.passes.extract_rules.rules_text import literal_text
 from forestc.report.tables import Shown, activity_tables

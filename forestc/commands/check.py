@@ -23,11 +23,10 @@ from forestc.checks.proof import need_provers
 from forestc.checks.proof import prove as prove_design
 from forestc.checks.record import check_record, write_record
 from forestc.checks.result import CheckResult, EngineResult
-from forestc.commands.source import design_of
 from forestc.errors import CheckError, MissingToolError, OptionError, known_names, opt, said
 from forestc.fields.options import takes
 from forestc.forest.evaluate import Evaluation, evaluate_words
-from forestc.manifest.design import Design
+from forestc.manifest.design import Design, design_of
 from forestc.manifest.notebook import shows
 from forestc.options.commands import CheckOptions
 from forestc.report.tables import check_text

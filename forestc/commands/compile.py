@@ -37,7 +37,7 @@ from forestc.compilation.record import (
     versions,
 )
 from forestc.compilation.request import Request
-from forestc.compilation.synthesis import Circuit, check_fits, synthesis_figures
+from forestc.compilation.synthesis import CoreCircuit, check_fits, synthesis_figures
 from forestc.costs.estimate import estimates
 from forestc.engine.capacity import Capacity
 from forestc.engine.image import image_of
@@ -564,12 +564,11 @@ def _figures(run: Compilation, level: Mapping[str, Any] | None, measured: Mappin
 
 
 def _synthesize(run: Compilation) -> None:
-    assert run.netlist is not None
     folder, device = run.folder, str(run.options.device)
-    files = {artifact.role: (Path(artifact.path).name, artifact.text) for artifact in run.artifacts}
+    design = Design(folder, run.content, run.source, run.forest)
     synth_options = SynthOptions(folder, device, native=run.options.native, progress=run.options.progress)
     try:
-        synthesis = synthesis_figures(Circuit(run.content, run.netlist, files.__getitem__), synth_options)
+        synthesis = synthesis_figures(CoreCircuit(design), synth_options)
     except BaseException as error:
         error.add_note(f"{folder} is whole but for the synthesis: forestc synth {folder} --device {device}")
         raise

@@ -21,7 +21,6 @@ from forestc.backends.c.inputs import fits, inputs_of
 from forestc.backends.running import Difference
 from forestc.backends.table import file_of
 from forestc.backends.vectors import COSTLY, Vectors, vectors, with_raw
-from forestc.commands.source import design_of
 from forestc.costs.boards import stands_for
 from forestc.errors import OptionError, known_names, opt, said
 from forestc.fields.options import takes
@@ -32,7 +31,7 @@ from forestc.firmware.entries import Entry, entry_names, measured_entry
 from forestc.firmware.workbench import Built, Workbench, need_libraries
 from forestc.forest.evaluate import evaluate_words
 from forestc.forest.ir import Forest
-from forestc.manifest.design import Design
+from forestc.manifest.design import Design, design_of
 from forestc.options.commands import MeasureOptions
 from forestc.report.tables import Shown, measure_tables, table
 from forestc.rows.batches import ArrayRows, Rows

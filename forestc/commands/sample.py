@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.csv
 from numpy.typing import NDArray
 
-from forestc.commands.source import design_of
 from forestc.errors import ModelError, OptionError, opt
 from forestc.fields.options import takes
 from forestc.forest.numbers import FloatArray
@@ -18,6 +17,7 @@ from forestc.inputs.columns import InputColumn
 from forestc.inputs.model import InputModel
 from forestc.inputs.reaching import reaching_rows
 from forestc.inputs.text import read_inputs
+from forestc.manifest.design import design_of
 from forestc.options.commands import SampleOptions
 from forestc.rows.csv_table import NULLS, SAMPLED
 from forestc.system.writing import replacing, writing

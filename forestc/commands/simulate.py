@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 from forestc.backends.running import netlist_words
 from forestc.backends.saif import saif as activity_text
 from forestc.backends.vectors import expected
-from forestc.commands.source import design_of
 from forestc.errors import ForestcError
 from forestc.fields.options import takes
 from forestc.forest.evaluate import encode_numbers
-from forestc.manifest.design import Design
+from forestc.manifest.design import Design, design_of
 from forestc.options.commands import SimulateOptions
 from forestc.report.tables import Shown, titled
 from forestc.rows.given import rows_from

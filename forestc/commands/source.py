@@ -18,8 +18,3 @@ def open_source(source: object, *, trust_pickle: bool, iterations: int | str | N
         load(source.forest, iterations=iterations)  # raises if a number of iterations is given
         return source
     return load(source, trust_pickle=trust_pickle, iterations=iterations)
-
-
-def design_of(given: Design | str | Path) -> Design:
-    """Returns a Design as it is, or reads it from its folder. Raises ForestcError."""
-    return given if isinstance(given, Design) else open_design(given)

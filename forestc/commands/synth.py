@@ -6,20 +6,12 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from forestc.backends.base import Gives
-from forestc.backends.engine.files import engine_of
-from forestc.backends.table import gives
-from forestc.compilation.engine_synthesis import engine_synthesis
-from forestc.compilation.synthesis import Circuit, check_fits, known_device, need_tools, synthesis_figures
-from forestc.engine.capacity import Capacity
-from forestc.engine.folder import CAPACITY, add_synthesis
-from forestc.engine.image import image_of
-from forestc.errors import OptionError, opt
+from forestc.compilation.synthesis import circuit_of, known_device, need_tools, synthesis_figures
+from forestc.engine.folder import add_synthesis
 from forestc.fields.options import takes
-from forestc.manifest.design import MANIFEST, Design, open_design
+from forestc.manifest.design import Design, hardware_in
 from forestc.options.commands import SynthOptions
 from forestc.report.tables import Shown, synth_tables, table
-from forestc.toolchain.vendor import PROGRAMS
 
 
 @takes(SynthOptions)
@@ -53,43 +45,20 @@ def synth(options: SynthOptions) -> Shown:
     True
     """
     options = replace(options, device=known_device(options.device))
-    tool = options.device.partition(":")[0]
-    if tool in PROGRAMS and options.stream:
-        raise OptionError(
-            f"{tool}'s script times the core alone",
-            where=opt.stream,
-            do=f"leave {opt.stream} out, or give another device",
-        )
-    if not isinstance(options.design, Design) and _holds_engine(Path(options.design)):
-        return _engine(options, engine_of(options.design), Path(options.design), None)
-    design = options.design if isinstance(options.design, Design) else open_design(options.design)
-    if gives(design.targets, Gives.WALKERS) and not design.has_hardware:
-        return _engine(options, design.engine, design.folder, design)
-    if options.stream and "stream" not in design.manifest:
-        raise OptionError("the design has no stream wrapper", where=str(design.folder), do=f"compile with {opt.stream}")
-    circuit = Circuit.of(design)
+    source = hardware_in(options.design)
+    changed = source.changed_files() if isinstance(source, Design) and source.has_hardware else ()
+    circuit = circuit_of(source, stream=options.stream)
+    circuit.refuse(options.device, any_size=options.try_anyway)
     need_tools(options.device, options.native, circuit.core)
-    if not options.try_anyway:
-        check_fits(circuit.netlist, options.device)
     figures = synthesis_figures(circuit, options)
-    changed = [path for path in design.changed_files() if path.endswith((".v", ".vhd"))]
-    notes = [f"{path} changed after forestc wrote it: the figures are those of the changed file" for path in changed]
-    note = design.record("synth", figures, stream=options.stream) if options.record else ""
-    name = str(design.manifest["name"])
+    if isinstance(source, Design):
+        note = source.record("synth", figures, stream=options.stream) if options.record else ""
+    else:
+        note = add_synthesis(Path(options.design), figures) if options.record else ""
+    notes = [
+        f"{path} changed after forestc wrote it: the figures are those of the changed file"
+        for path in changed
+        if path.endswith((".v", ".vhd"))
+    ]
     figures |= {"notes": [*notes, *([note] if note else [])]}
-    return Shown(figures, partial(synth_tables, name, make_table=table))
-
-
-def _holds_engine(folder: Path) -> bool:
-    return (folder / CAPACITY).is_file() and not (folder / MANIFEST).exists()
-
-
-def _engine(options: SynthOptions, capacity: Capacity, folder: Path, design: Design | None) -> Shown:
-    """Synthesizes an engine; with a design the rows a second are those of its image."""
-    need_tools(options.device, options.native)
-    clocks = None if design is None else image_of(design.forest, capacity).clocks
-    figures, note = engine_synthesis(capacity, options, clocks), ""
-    if options.record:
-        note = add_synthesis(folder, figures) if design is None else design.record("synth", figures)
-    figures |= {"notes": [note] if note else []}
-    return Shown(figures, partial(synth_tables, capacity.name, make_table=table))
+    return Shown(figures, partial(synth_tables, circuit.name, make_table=table))

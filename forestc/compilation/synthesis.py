@@ -5,21 +5,26 @@ from __future__ import annotations
 import re
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Protocol
 
 from forestc.backends.base import Core, Gives
 from forestc.backends.ports import input_fields, output_fields, width_of
 from forestc.backends.project import ProjectOptions
 from forestc.backends.stream.axi_stream import stream_of, stream_ports
 from forestc.backends.stream.options import StreamOptions
-from forestc.backends.table import core_of, cores, file_of
+from forestc.backends.table import core_of, cores, file_of, gives
 from forestc.costs.boards import LIBERTY, stands_for
 from forestc.costs.devices import DEVICES, PORTS, Device
 from forestc.costs.estimate import estimate, estimated
+from forestc.engine.area import engine_estimate, rows_per_second
+from forestc.engine.capacity import Capacity
+from forestc.engine.image import image_of
+from forestc.engine.verilog import emit
 from forestc.errors import ForestcError, OptionError, ToolError, opt
+from forestc.forest.ir import Forest
 from forestc.manifest.design import Design
 from forestc.netlist.ir import Net, Netlist
 from forestc.options.commands import SynthOptions
@@ -28,38 +33,156 @@ from forestc.toolchain.ghdl import as_verilog, need_ghdl
 from forestc.toolchain.nextpnr import Placed, PlacedCell, place, placed_cells
 from forestc.toolchain.packaged import need_command
 from forestc.toolchain.vendor import PROGRAMS, known_part, need_vendor, run_vendor
-from forestc.toolchain.yosys import map_to_library, need_yosys, synthesize, yosys_version
+from forestc.toolchain.yosys import map_to_library, need_yosys, synthesize
 from hdl_templates import render
 
+TOP = "forestc_registered"  # module with registers on all ports
 STREAM_CLOCKS = 3  # cycles from a row's last beat to its result, beside the core's latency
 
 
 @dataclass(frozen=True)
-class Circuit:
-    """The hardware of a design, for synthesis."""
+class Synthesized:
+    """Verilog files in a folder of their own. view: describes the ports to the template of registers around them."""
 
-    manifest: Mapping[str, Any]  # must have the entries that describe hardware
-    netlist: Netlist
-    file: Callable[[str], tuple[str, str]]  # returns name and text of the file with a role
+    module: str
+    files: Sequence[Path]
+    view: Mapping[str, Any]
+    large_memories: bool = False  # True to put memories into the single-port RAM of an iCE40 UltraPlus
 
-    @staticmethod
-    def of(design: Design) -> Circuit:
-        def file(role: str) -> tuple[str, str]:
-            path = design.path(role)
-            return path.name, path.read_text(encoding="utf-8")
+    def flows(self, device: Device) -> tuple[str, ...]:
+        """Returns yosys's commands for the device."""
+        more = "synth_ice40 -spram " if self.large_memories else "synth_ice40 "
+        return tuple(flow.replace("synth_ice40 ", more) for flow in device.family.synthesis)
 
-        if not cores(design.targets):
-            file_of(design, Gives.VERILOG)  # raises
-        return Circuit(design.manifest, design.netlist, file)
+
+class Circuit(Protocol):
+    """Hardware to synthesize."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def core(self) -> Core | None:
+        """The language that is synthesized; None for Verilog alone."""
+
+    def refuse(self, device: str, *, any_size: bool) -> None:
+        """Raises an error if the device does not take the circuit. any_size: also takes what the estimate refuses."""
+
+    def written(self, folder: Path) -> Synthesized:
+        """Writes Verilog files into a folder."""
+
+    def figures(self, device: str, mhz: float | None) -> dict[str, Any]:
+        """Returns the figures that no tool measures. mhz: the measured clock rate."""
+
+
+@dataclass(frozen=True)
+class CoreCircuit:
+    """The core of a design, or the stream wrapper around it."""
+
+    design: Design
+    stream: bool = False
+
+    @property
+    def name(self) -> str:
+        return str(self.design.manifest["name"])
 
     @property
     def core(self) -> Core:
         """The core that is synthesized: one that yosys reads, if there is one."""
-        return core_of(self.manifest["options"]["targets"])
+        if not cores(self.design.targets):
+            file_of(self.design, Gives.VERILOG)  # raises
+        return core_of(self.design.targets)
 
-    def bits(self, side: Literal["inputs", "outputs"]) -> int:
-        """Returns the number of bits of the packed input port, or of the packed output port."""
-        return max(1, width_of((input_fields if side == "inputs" else output_fields)(self.netlist)))
+    def refuse(self, device: str, *, any_size: bool) -> None:
+        tool = device.partition(":")[0]
+        if tool in PROGRAMS and self.stream:
+            raise OptionError(
+                f"{tool}'s script times the core alone",
+                where=opt.stream,
+                do=f"leave {opt.stream} out, or give another device",
+            )
+        if not any_size:
+            check_fits(self.design.netlist, device)
+
+    def written(self, folder: Path) -> Synthesized:
+        """Writes the Verilog files, or GHDL's translation of the VHDL."""
+        core, manifest = self.core, self.design.manifest
+        top = str(manifest["stream"]["module"] if self.stream else manifest["core"])
+        roles = [core.prefix + role for role in ("axi_lite", "axi_stream") if self.stream]
+        roles = [role for role in (core.language, *roles) if role in manifest["files"]]
+        texts = {role: self.design.path(role).read_text(encoding="utf-8") for role in roles}
+        if not core.yosys:
+            texts = {core.language: as_verilog([text.encode() for text in texts.values()], top)}
+        paths = [folder / f"{role}.v" for role in texts]
+        for path, text in zip(paths, texts.values(), strict=True):
+            path.write_text(text, encoding="utf-8")
+        return Synthesized(top, paths, self._view())
+
+    def _view(self) -> dict[str, Any]:
+        netlist, manifest = self.design.netlist, self.design.manifest
+        if self.stream:
+            stream = stream_of(netlist, StreamOptions(**manifest["options"]["stream"]))
+            ports = [("aresetn", False, 1)]
+            for bus, channel in stream_ports(stream).items():
+                ports += [(f"{bus}_{name}", output, bits) for name, output, bits in channel]
+            return _connected(f"{stream.module}_axis", ports)
+        x_bits, y_bits = (max(1, width_of(fields(netlist))) for fields in (input_fields, output_fields))
+        clocked = bool(manifest["latency_cycles"])
+        return {"module": str(manifest["core"]), "clocked": clocked, "x_bits": x_bits, "y_bits": y_bits}
+
+    def figures(self, device: str, mhz: float | None) -> dict[str, Any]:
+        expected = estimate(self.design.netlist, device) if estimated(device) and not self.stream else None
+        latency = int(self.design.manifest["latency_cycles"]) + (STREAM_CLOCKS if self.stream else 0)
+        return {"estimate": expected, "latency_cycles": latency, "stream": self.stream}
+
+
+@dataclass(frozen=True)
+class EngineCircuit:
+    """An engine. forest: the one in its image, if that is known."""
+
+    capacity: Capacity
+    forest: Forest | None = None
+
+    @property
+    def name(self) -> str:
+        return self.capacity.name
+
+    @property
+    def core(self) -> None:
+        return None
+
+    def refuse(self, device: str, *, any_size: bool) -> None:
+        if device not in DEVICES:
+            raise OptionError(
+                f"engines are not synthesized for {device}", where=opt.device, do="give a device of yosys and nextpnr"
+            )
+
+    def written(self, folder: Path) -> Synthesized:
+        text, path = emit(self.capacity), folder / "engine.v"
+        path.write_text(text, encoding="utf-8")
+        view = _connected(self.name, ports_of(text, self.name))
+        return Synthesized(self.name, [path], view, self.capacity.memory == "spram")
+
+    def figures(self, device: str, mhz: float | None) -> dict[str, Any]:
+        clocks = None if self.forest is None else image_of(self.forest, self.capacity).clocks
+        rate = rows_per_second(self.capacity, mhz, clocks)
+        expected = engine_estimate(self.capacity, device, clocks)
+        return {"estimate": expected, "latency_cycles": 0, "stream": False} | rate
+
+
+def circuit_of(source: Design | Capacity, *, stream: bool = False) -> Circuit:
+    """Returns the hardware of a design (its core or, without one, its engine) or of an engine. Raises ForestcError
+    if the design has neither, OptionError if it has no stream wrapper."""
+    if isinstance(source, Design) and (source.has_hardware or not gives(source.targets, Gives.WALKERS)):
+        if stream and "stream" not in source.manifest:
+            raise OptionError(
+                "the design has no stream wrapper", where=str(source.folder), do=f"compile with {opt.stream}"
+            )
+        return CoreCircuit(source, stream)
+    if stream:
+        raise OptionError("an engine has no stream wrapper", where=opt.stream, do="leave it out")
+    if isinstance(source, Capacity):
+        return EngineCircuit(source)
+    return EngineCircuit(source.engine, source.forest)
 
 
 @dataclass(frozen=True)
@@ -104,19 +227,20 @@ def placement(
             where=opt.device,
             do=f"add {opt.device}, of {', '.join(supported)}",
         )
-    circuit = Circuit.of(design)
+    circuit = CoreCircuit(design)
     need_tools(device, native, circuit.core)
-    check_fits(circuit.netlist, device)
+    check_fits(design.netlist, device)
     target = DEVICES[device]
     with tempfile.TemporaryDirectory() as name:
         progress(f"yosys for {device}")
-        module, files = _sources(circuit, Path(name), stream=False)
-        top = _registered(Synthesized(module, files, _view(circuit, stream=False)), target, native)
+        files, flows = _registered(circuit.written(Path(name)), target)
+        top = Path(name) / "top.json"
+        synthesize(files, TOP, flows, netlist=top.name, native=native)
         progress(f"nextpnr for {device}")
         family, written = target.family, "placed.json"
         placed = place(top, family.nextpnr, _options(target, top), family.logic_cell, native=native, written=written)
         cells = placed_cells(Path(name) / written)
-    count = len(circuit.netlist.cells) if circuit.core.yosys else 0  # GHDL gives nets other numbers.
+    count = len(design.netlist.cells) if circuit.core.yosys else 0  # GHDL gives nets other numbers.
     nets = [int(match[1]) if (match := _NET.match(cell.name)) else None for cell in cells]
     return Placement(
         device,
@@ -125,31 +249,15 @@ def placement(
     )
 
 
-def _sources(circuit: Circuit, folder: Path, *, stream: bool) -> tuple[str, list[Path]]:
-    """Writes the Verilog files, or GHDL's translation of the VHDL; returns the top module's name and their paths."""
-    top = str(circuit.manifest["stream"]["module"] if stream else circuit.manifest["core"])
-    core = circuit.core
-    roles = [core.prefix + role for role in ("axi_lite", "axi_stream") if stream]
-    texts = {role: circuit.file(role)[1] for role in (core.language, *roles) if role in circuit.manifest["files"]}
-    if not core.yosys:
-        texts = {core.language: as_verilog([text.encode() for text in texts.values()], top)}
-    paths = [folder / f"{role}.v" for role in texts]
-    for path, text in zip(paths, texts.values(), strict=True):
-        path.write_text(text, encoding="utf-8")
-    return top, paths
-
-
-def _registered(source: Synthesized, device: Device, native: bool) -> Path:
-    """Synthesizes the design with registers on all ports; returns the netlist's path."""
-    top, family, folder = "forestc_registered", device.family, source.files[0].parent
-    wrapper = folder / "top.v"
-    wrapper.write_text(render("verilog/registered.v.j2", top=top, serial=family.few_pins, **source.view))
-    flows = source.flows(device)
+def _registered(source: Synthesized, device: Device) -> tuple[list[Path], tuple[str, ...]]:
+    """Writes a module `TOP` with registers on all ports. Returns its files, and yosys's commands for nextpnr."""
+    flows, family, folder = source.flows(device), device.family, source.files[0].parent
     if family.mapped:
         (folder / "cells.v").write_text(render(family.mapped))
         flows = tuple(f"{flow}; techmap -map cells.v" for flow in flows)
-    synthesize([*source.files, wrapper], top, flows, netlist="top.json", native=native)
-    return folder / "top.json"
+    wrapper = folder / "top.v"
+    wrapper.write_text(render("verilog/registered.v.j2", top=TOP, serial=family.few_pins, **source.view))
+    return [*source.files, wrapper], flows
 
 
 def _options(device: Device, top: Path) -> tuple[str, ...]:
@@ -162,22 +270,7 @@ def _options(device: Device, top: Path) -> tuple[str, ...]:
     return (*device.nextpnr, *option.format(file=pins.name).split())
 
 
-def _view(circuit: Circuit, *, stream: bool) -> dict[str, Any]:
-    if stream:
-        return _stream_view(circuit)
-    bits = {"x_bits": circuit.bits("inputs"), "y_bits": circuit.bits("outputs")}
-    return {"module": str(circuit.manifest["core"]), "clocked": bool(circuit.manifest["latency_cycles"]), **bits}
-
-
-def _stream_view(circuit: Circuit) -> dict[str, Any]:
-    stream = stream_of(circuit.netlist, StreamOptions(**circuit.manifest["options"]["stream"]))
-    ports = [("aresetn", False, 1)]
-    for bus, channel in stream_ports(stream).items():
-        ports += [(f"{bus}_{name}", output, bits) for name, output, bits in channel]
-    return connected(f"{stream.module}_axis", ports)
-
-
-def connected(module: str, ports: Sequence[tuple[str, bool, int]]) -> dict[str, Any]:
+def _connected(module: str, ports: Sequence[tuple[str, bool, int]]) -> dict[str, Any]:
     """Returns the view of a module with these ports beside `aclk`: (name, True for an output, bits)."""
     widths = {False: 0, True: 0}
     connections = [".aclk(clk)"]
@@ -187,6 +280,16 @@ def connected(module: str, ports: Sequence[tuple[str, bool, int]]) -> dict[str, 
         connections.append(f".{name}({'y_core' if output else 'x_held'}[{low + bits - 1}:{low}])")
     sizes = {"x_bits": widths[False], "y_bits": widths[True]}
     return {"module": module, "clocked": False, "connections": connections, **sizes}
+
+
+_PORT = re.compile(r"^    (input|output) +(?:wire|reg) +(?:\[(\d+):0\] +)?(\w+)", re.M)
+
+
+def ports_of(verilog: str, module: str) -> list[tuple[str, bool, int]]:
+    """Returns the ports of a module beside its clock: (name, True for an output, bits)."""
+    head = verilog.partition(f"module {module} (")[2].partition(");")[0]
+    ports = [(name, way == "output", int(top or 0) + 1) for way, top, name in _PORT.findall(head)]
+    return [port for port in ports if port[0] != "aclk"]
 
 
 def known_device(name: str) -> str:
@@ -231,45 +334,27 @@ def check_fits(netlist: Netlist, device: str) -> None:
 
 
 def synthesis_figures(circuit: Circuit, options: SynthOptions) -> dict[str, Any]:
-    """Synthesizes a design; places and routes it if device and options allow. Returns the figures of `forestc synth
+    """Synthesizes a circuit; places and routes it if device and options allow. Returns the figures of `forestc synth
     --json`, without notes."""
-    device, progress, stream = options.device, options.progress, options.stream
-    tool, _, part = device.partition(":")
-    if tool in PROGRAMS:
-        return _vendor_figures(circuit, device, tool, part, progress)
-    if device.startswith(LIBERTY):
-        return _area_figures(circuit, options)
+    if options.device.partition(":")[0] in PROGRAMS and isinstance(circuit, CoreCircuit):
+        return _vendor_figures(circuit.design, circuit.core, options)
     with tempfile.TemporaryDirectory() as name:
-        module, files = _sources(circuit, Path(name), stream=stream)
-        figures = tool_figures(Synthesized(module, files, _view(circuit, stream=stream)), options)
-    figures["estimate"] = estimate(circuit.netlist, device) if estimated(device) and not stream else None
-    latency = int(circuit.manifest["latency_cycles"]) + (STREAM_CLOCKS if stream else 0)
-    return figures | {"latency_cycles": latency, "stream": stream}
+        source = circuit.written(Path(name))
+        if options.device.startswith(LIBERTY):
+            return _area_figures(circuit, source, options)
+        figures = _tool_figures(source, options)
+    return figures | circuit.figures(options.device, figures["fmax_mhz"])
 
 
-@dataclass(frozen=True)
-class Synthesized:
-    """Verilog files in a folder of their own. view: describes the ports to the template of registers around them."""
-
-    module: str
-    files: Sequence[Path]
-    view: Mapping[str, Any]
-    large_memories: bool = False  # True to put memories into the single-port RAM of an iCE40 UltraPlus
-
-    def flows(self, device: Device) -> tuple[str, ...]:
-        """Returns yosys's commands for the device."""
-        more = "synth_ice40 -spram " if self.large_memories else "synth_ice40 "
-        return tuple(flow.replace("synth_ice40 ", more) for flow in device.family.synthesis)
-
-
-def tool_figures(source: Synthesized, options: SynthOptions) -> dict[str, Any]:
+def _tool_figures(source: Synthesized, options: SynthOptions) -> dict[str, Any]:
     """Runs yosys and, if device and options allow, nextpnr. Returns their figures."""
     device, native, progress = options.device, options.native, options.progress
     target, folder, seconds = DEVICES[device], source.files[0].parent, dict[str, float]()
-    family = target.family
+    family, top = target.family, folder / "top.json"
+    flows, (wrapped, wrapped_flows), chosen = source.flows(target), _registered(source, target), _options(target, top)
     start = time.perf_counter()
     progress(f"yosys for {device}")
-    cells = synthesize(list(source.files), source.module, source.flows(target), native=native)
+    cells = synthesize(list(source.files), source.module, flows, native=native)
     seconds["synthesis"] = round(time.perf_counter() - start, 3)
     figures: dict[str, Any] = {
         "device": device,
@@ -279,14 +364,13 @@ def tool_figures(source: Synthesized, options: SynthOptions) -> dict[str, Any]:
         "bram": cells.memory,
         "depth": cells.depth,
         "fmax_mhz": None,
-        "tools": [yosys_version(need_yosys(native), folder)],
+        "tools": [cells.version],
     }
     if target.nextpnr and options.route:
         start = time.perf_counter()
         progress(f"nextpnr for {device}")
-        top = _registered(source, target, native)
+        synthesize(wrapped, TOP, wrapped_flows, netlist=top.name, native=native)
         try:
-            chosen = _options(target, top)
             placed = place(top, family.nextpnr, chosen, family.logic_cell, native=native, seed=options.seed)
         except ToolError as error:
             what = error.what
@@ -302,44 +386,40 @@ def tool_figures(source: Synthesized, options: SynthOptions) -> dict[str, Any]:
     return figures | {"seconds": seconds}
 
 
-def _area_figures(circuit: Circuit, options: SynthOptions) -> dict[str, Any]:
+def _area_figures(circuit: Circuit, source: Synthesized, options: SynthOptions) -> dict[str, Any]:
     """Returns cells and area on the library of `liberty:FILE`. The library's folder is not recorded."""
     library = Path(options.device.removeprefix(LIBERTY))
-    with tempfile.TemporaryDirectory() as name:
-        module, files = _sources(circuit, Path(name), stream=options.stream)
-        start = time.perf_counter()
-        options.progress(f"yosys for {library.name}")
-        mapped = map_to_library(files, module, library, native=options.native)
-        seconds = {"synthesis": round(time.perf_counter() - start, 3)}
-        version = yosys_version(need_yosys(options.native), Path(name))
+    start = time.perf_counter()
+    options.progress(f"yosys for {library.name}")
+    mapped = map_to_library(source.files, source.module, library, native=options.native)
+    seconds = {"synthesis": round(time.perf_counter() - start, 3)}
+    figures = circuit.figures(options.device, None)
+    del figures["estimate"]
     return {
         "device": LIBERTY + library.name,
         **{"lut": 0, "ff": mapped.flip_flops, "carry": 0, "bram": 0, "depth": None, "fmax_mhz": None},
         "cells": mapped.count,
         "area": round(mapped.area, 3),
-        "tools": [version],
-        "latency_cycles": int(circuit.manifest["latency_cycles"]) + (STREAM_CLOCKS if options.stream else 0),
-        "stream": options.stream,
+        "tools": [mapped.version],
+        **figures,
         "seconds": seconds,
     }
 
 
-def _vendor_figures(circuit: Circuit, device: str, tool: str, part: str, progress: Progress) -> dict[str, Any]:
-    period = ProjectOptions(clock_mhz=circuit.manifest["options"].get("clock_mhz")).period()
+def _vendor_figures(design: Design, core: Core, options: SynthOptions) -> dict[str, Any]:
+    tool, _, part = options.device.partition(":")
+    period = ProjectOptions(clock_mhz=design.manifest["options"].get("clock_mhz")).period()
+    roles = (core.prefix + tool, f"{core.prefix}registered", core.language, f"{core.prefix}xdc")
     with tempfile.TemporaryDirectory() as name:
-        prefix = circuit.core.prefix
-        script, registered = prefix + tool, f"{prefix}registered"
-        files = {role: circuit.file(role) for role in (script, circuit.core.language, registered, f"{prefix}xdc")}
-        for file, text in files.values():
-            (Path(name) / file).write_text(text, encoding="utf-8", newline="\n")
+        script, registered, *_ = paths = [design.path(role) for role in roles]
+        for path in paths:
+            (Path(name) / path.name).write_text(path.read_text(encoding="utf-8"), encoding="utf-8", newline="\n")
         start = time.perf_counter()
-        progress(f"{tool} for {part}")
-        reported = run_vendor(
-            tool, part, Path(name) / files[script][0], Path(files[registered][0]).stem, period_ns=period
-        )
+        options.progress(f"{tool} for {part}")
+        reported = run_vendor(tool, part, Path(name) / script.name, registered.stem, period_ns=period)
         seconds = round(time.perf_counter() - start, 3)
     return {
-        "device": device,
+        "device": options.device,
         "lut": reported.lut,
         "ff": reported.flip_flops,
         "carry": reported.carry,
@@ -348,6 +428,6 @@ def _vendor_figures(circuit: Circuit, device: str, tool: str, part: str, progres
         "fmax_mhz": round(reported.fmax_mhz, 2),
         "tools": [reported.version],
         "placed": {"used": reported.used, "available": reported.available},
-        "latency_cycles": circuit.manifest["latency_cycles"],
+        "latency_cycles": design.manifest["latency_cycles"],
         "seconds": {"synthesis, place and route": seconds},
     }

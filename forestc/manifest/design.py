@@ -22,6 +22,7 @@ from forestc.backends.ports import Field, packed_bytes, unpacked, width_of
 from forestc.backends.stream.options import StreamOptions
 from forestc.backends.table import TARGETS, gives, implied_roles, lowered
 from forestc.engine.capacity import Capacity
+from forestc.engine.folder import CAPACITY
 from forestc.errors import ForestcError, ModelError, OptionError, RowsError, opt
 from forestc.forest.ir import Forest
 from forestc.forest.summary import counted
@@ -487,6 +488,18 @@ def open_design(folder: str | Path) -> Design:
     with refusing(folder / MANIFEST, AGAIN):
         _check_agrees(design)
     return design
+
+
+def design_of(given: Design | str | Path) -> Design:
+    """Returns a Design as it is, or reads it from its folder. Raises ForestcError."""
+    return given if isinstance(given, Design) else open_design(given)
+
+
+def hardware_in(given: Design | Capacity | str | Path) -> Design | Capacity:
+    """Returns what a folder holds: a design, or an engine alone. Raises ForestcError."""
+    if isinstance(given, str | Path) and (Path(given) / CAPACITY).is_file() and not (Path(given) / MANIFEST).exists():
+        return engine_of(given)
+    return given if isinstance(given, Capacity) else design_of(given)
 
 
 def _text(folder: Path, name: str) -> str:

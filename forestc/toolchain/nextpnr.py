@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
 import re
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from forestc.errors import ToolError, opt, printable
-from forestc.toolchain.packaged import need_command
-from forestc.toolchain.run import run_tool, tool_text
+from forestc.toolchain.packaged import need_command, version_of
+from forestc.toolchain.run import run_tool
 
 _TOO_LARGE = re.compile(r"no BELs remaining|[Uu]nable to (place|find)|[Ff]ailed to (place|expand)|too large|no more")
 
@@ -54,6 +52,7 @@ def place(
     """Places and routes a netlist of `synthesize`. family: end of nextpnr's name. options: select the device. written:
     file name for the placed design. Raises ToolError, also for too large designs."""
     command = need_command(f"nextpnr-{family}", native)
+    version = version_of(command, netlist.parent)
     report = netlist.with_suffix(".report.json")
     files = ["--json", netlist.name, "--report", report.name]
     files += ["--write", written] if written else []
@@ -73,7 +72,7 @@ def place(
         figures = json.loads(report.read_text())
         logic = figures["utilization"][logic_cell]
         fmax = min((float(clock["achieved"]) for clock in figures["fmax"].values()), default=None)
-        return Placed(fmax, int(logic["used"]), int(logic["available"]), _version(command, netlist.parent))
+        return Placed(fmax, int(logic["used"]), int(logic["available"]), version)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ToolError(f"the report can't be read ({error})", where=str(report)) from None
     finally:
@@ -94,13 +93,3 @@ def placed_cells(path: Path) -> tuple[PlacedCell, ...]:
         return tuple(cells)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ToolError(f"nextpnr's placed design can't be read ({error})", where=str(path)) from None
-
-
-def _version(command: tuple[str, ...], folder: Path) -> str:
-    packaged = command[0] == sys.executable
-    if packaged:
-        name = command[-1].split()[2].rstrip(";")
-        return f"{name.replace('yowasp_', '').replace('_', '-')} {importlib.metadata.version(name)} (pip)"
-    text = tool_text([*command, "--version"], folder, errors=True)
-    version = re.search(r"Version ([^\s)]+)", text)
-    return f"{Path(command[0]).name} {version[1] if version else ''}".rstrip()

@@ -4,15 +4,16 @@ run."""
 from __future__ import annotations
 
 import os
+import re
 import sys
 from contextlib import suppress
 from functools import cache
-from importlib import util
+from importlib import metadata, util
 from pathlib import Path
 
 from forestc.errors import MissingToolError, ToolError
 from forestc.system.calls import lock_file
-from forestc.toolchain.run import find, run_tool
+from forestc.toolchain.run import find, run_tool, tool_text
 
 # Says in which package, besides one of its own name, a program is: (module, function, True if it takes arguments).
 _WITHIN = {
@@ -48,6 +49,15 @@ def need_command(program: str, native: bool = False, extra: str = "") -> tuple[s
         do = f'pip install "forestc[{extra}]", or install {program.partition("-")[0]}'
         raise MissingToolError(f"{program} was not found", do=do)
     return command
+
+
+def version_of(command: tuple[str, ...], folder: Path) -> str:
+    """Returns a program's name and version. folder: where a program on the PATH runs to tell it."""
+    if command[0] == sys.executable:
+        name = command[-1].split()[2].rstrip(";")
+        return f"{name.replace('yowasp_', '').replace('_', '-')} {metadata.version(name)} (pip)"
+    version = re.search(r"Version ([^\s)]+)", tool_text([*command, "--version"], folder, errors=True))
+    return f"{Path(command[0]).name} {version[1] if version else ''}".rstrip()
 
 
 @cache

@@ -8,11 +8,12 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from forestc.errors import ForestcError, ToolError, printable
 from forestc.system.reading import file_bytes
 from forestc.toolchain.packaged import need_command, prepare
-from forestc.toolchain.run import run_tool, tool_text
+from forestc.toolchain.run import run_tool
 
 MOST_LIBRARY = 1 << 28  # bytes of a Liberty file at most
 ABC = "+strash;ifraig;scorr;dc2;dch,-f;map;topo"  # without sizing by delays, in which the packaged ABC crashes
@@ -40,6 +41,7 @@ class CellCounts:
     memory: int
     depth: int  # cells on the longest path between registers or ports
     cells: Mapping[str, int]  # number of cells by yosys's type
+    version: str  # of yosys
 
 
 def need_yosys(native: bool = False) -> tuple[str, ...]:
@@ -50,9 +52,9 @@ def need_yosys(native: bool = False) -> tuple[str, ...]:
     return command
 
 
-def yosys_version(command: tuple[str, ...], folder: Path) -> str:
-    words = tool_text([*command, "-V"], folder).split()
-    return f"{' '.join(words[:2])}{' (pip)' if command[0] == sys.executable else ''}"
+def _version(statistics: Mapping[str, Any], command: tuple[str, ...]) -> str:
+    name, number, *_ = printable(str(statistics["creator"])).split()
+    return f"{name} {number}{' (pip)' if command[0] == sys.executable else ''}"
 
 
 def run_yosys(
@@ -71,6 +73,7 @@ class CellArea:
     count: int
     flip_flops: int
     area: float  # in the library's unit
+    version: str  # of yosys
 
 
 def map_to_library(files: Sequence[Path], top: str, library: Path, *, native: bool = False) -> CellArea:
@@ -90,10 +93,13 @@ def map_to_library(files: Sequence[Path], top: str, library: Path, *, native: bo
     ]
     run_yosys("\n".join(script) + "\n", folder, writes=["before.json", "after.json"], native=native)
     try:
-        before, after = (json.loads((folder / f"{name}.json").read_text())["design"] for name in ("before", "after"))
+        mapped = json.loads((folder / "after.json").read_text())
+        before, after = json.loads((folder / "before.json").read_text())["design"], mapped["design"]
         generic = sum(count for kind, count in after["num_cells_by_type"].items() if kind.startswith("$"))
         flip_flops = sum(count for kind, count in before["num_cells_by_type"].items() if _FLIP_FLOPS.search(kind))
-        cells = CellArea(int(after["num_cells"]), flip_flops, float(after.get("area", 0)))
+        cells = CellArea(
+            int(after["num_cells"]), flip_flops, float(after.get("area", 0)), _version(mapped, need_yosys(native))
+        )
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ToolError(f"yosys's cell counts can't be read ({error})", where=str(folder)) from None
     if generic or not cells.area:
@@ -142,7 +148,7 @@ def synthesize(
         stat = json.loads(result.read_text())
         counts = {kind: count for kind, count in stat["design"]["num_cells_by_type"].items() if kind != "$scopeinfo"}
         cells = {printable(str(kind)): int(count) for kind, count in counts.items()}
-        depth = int(_DEPTH.findall(paths.read_text())[-1])
+        depth, version = int(_DEPTH.findall(paths.read_text())[-1]), _version(stat, command)
     except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
         raise ToolError(f"yosys's cell counts can't be read ({error})", where=str(result)) from None
     finally:
@@ -153,4 +159,4 @@ def synthesize(
         return sum(count for kind, count in cells.items() if kinds.search(kind))
 
     lut = sum(count * _LUTS.get(kind, 0) for kind, count in cells.items())
-    return CellCounts(lut, total(_FLIP_FLOPS), total(_CARRIES), total(_MEMORIES), depth, cells)
+    return CellCounts(lut, total(_FLIP_FLOPS), total(_CARRIES), total(_MEMORIES), depth, cells, version)

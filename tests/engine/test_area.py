@@ -11,7 +11,7 @@ from sklearn.base import clone
 import forestc
 from forestc.commands.report import report
 from forestc.compilation import synthesis
-from forestc.compilation.engine_synthesis import ports_of
+from forestc.compilation.synthesis import ports_of
 from forestc.costs.devices import DEVICES, FAMILIES
 from forestc.engine.area import COSTS, MHZ, engine_estimate, features_of, rows_per_second
 from forestc.engine.capacity import Capacity
