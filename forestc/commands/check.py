@@ -21,11 +21,11 @@ from forestc.checks.board import BOARD, BoardEngine, board_engines
 from forestc.checks.coverage import CoverageOfVectors
 from forestc.checks.proof import need_provers
 from forestc.checks.proof import prove as prove_design
-from forestc.checks.record import check_record, write_record
 from forestc.checks.result import CheckResult, EngineResult
 from forestc.errors import CheckError, MissingToolError, OptionError, known_names, opt, said
 from forestc.fields.options import takes
 from forestc.forest.evaluate import Evaluation, evaluate_words
+from forestc.manifest.checked import write_check
 from forestc.manifest.design import Design, design_of
 from forestc.manifest.notebook import shows
 from forestc.options.commands import CheckOptions
@@ -83,7 +83,7 @@ def check(options: CheckOptions) -> CheckResult:
     design = design_of(options.design)
     _refuse(design, options)
     given = _given(design, options)
-    digests = design.digests()
+    digests, changed = design.digests(), design.changed_files()
     with board_engines(design, options.port, options.baud) as boards:
         engines, counts, coverage = _run_engines(design, options, given, boards)
         on_board = {name: {"port": options.port, **board.figures()} for name, board in boards.items()}
@@ -103,10 +103,11 @@ def check(options: CheckOptions) -> CheckResult:
         for name, figures in on_board.items()
     )
     notes = [*left_out, *sent, *(agreed.notes if agreed else ()), *given.notes]
-    changed = design.changed_files()
     result = CheckResult(engines, counts, agreed, coverage.figures(), proof, changed, notes=tuple(notes))
-    if options.record and (note := _record(design, given, digests, result)):
-        notes.append(note)
+    if options.record:
+        results = {"rows": given.record, **_recorded(result)}
+        note = write_check(design.folder, (design.manifest["hash"], digests), results)
+        notes += [note] if note else []
     return replace(result, figures=_figures(result) | on_board | {"notes": notes}, notes=tuple(notes))
 
 
@@ -180,12 +181,6 @@ def _run_engines(
                 ]
             )
     return results, counts, coverage
-
-
-def _record(design: Design, given: _Given, digests: Mapping[str, str | None], result: CheckResult) -> str:
-    """Writes check.json. Returns a note if it can't be written; otherwise ""."""
-    results = {"rows": given.record, **_recorded(result)}
-    return write_record(design.folder, check_record(design, digests, results))
 
 
 def _recorded(result: CheckResult) -> dict[str, Any]:

@@ -1,11 +1,15 @@
-"""Reads check.json, the results of a folder's last check, and checks its form."""
+"""Reads and writes check.json: the results of a folder's last check, and the hashes of the checked files."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from forestc.system.records import COUNT, FIGURE, FILES, SHA256, TEXT, Schema, read_record
+from forestc.system.version import __version__
+from forestc.system.writing import written_or_why
 
 CHECK = "check.json"
 CHECK_FORMAT = 1
@@ -70,6 +74,20 @@ _SCHEMA: Schema = {
         },
     },
 }  # fmt: skip
+
+
+def write_check(folder: Path, design: tuple[str, Mapping[str, str | None]], results: Mapping[str, Any]) -> str:
+    """Writes check.json. Returns why it could not be written, or "". design: its hash, and the hash of each file when
+    the check began. results: further fields, such as the result of each engine."""
+    record = {
+        "format": CHECK_FORMAT,
+        "forestc": __version__,
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "hash": design[0],
+        "files": dict(design[1]),
+        **results,
+    }
+    return written_or_why(folder / CHECK, record)
 
 
 def read_check(folder: Path) -> dict[str, Any] | None:
