@@ -131,7 +131,7 @@ def test_an_engine_has_no_stream_and_no_vendor(tmp_path):
 
 def test_synthesis_of_edited_verilog_says_so(tmp_path, monkeypatch):
     design = compile_iris(tmp_path / "out").design
-    found = SimpleNamespace(lut=1, flip_flops=0, carry=0, memory=0, depth=1)
+    found = SimpleNamespace(lut=1, flip_flops=0, carry=0, memory=0, depth=1, version="Yosys 0.23")
     monkeypatch.setattr(synthesis_module, "synthesize", lambda *_, **__: found)
     assert not forestc.synth(design, "lut6", record=False)["notes"]
     design.path("verilog").write_text(design.path("verilog").read_text() + "// edited\n")
