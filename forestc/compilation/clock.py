@@ -13,8 +13,7 @@ from forestc.costs.estimate import estimate
 from forestc.costs.fitted import fitted
 from forestc.errors import OptionError, opt
 from forestc.forest.ir import Forest
-from forestc.lowering.schedule import pipelined, shortest_stages
-from forestc.lowering.timing import DELAYS, Ready, Timing
+from forestc.lowering.timing import DELAYS, Ready, Timing, pipelined, shortest_stages
 from forestc.lowering.trees import LoweringOptions, unregistered
 
 MOST_STAGES = 24  # limits the latencies tried, in clock cycles

@@ -1,4 +1,5 @@
-"""Computes when the value of each net is ready, with the modeled delays of a device family.
+"""Computes when the value of each net is ready, with the modeled delays of a device family, and pipelines netlists: the
+delays decide where registers go, the same number on every path. Outputs are registered; inputs are not registered.
 
 A LUT greedily absorbs the LUTs before it as long as it has enough inputs: a simple form of FlowMap (Cong and Ding, IEEE
 TCAD 13(1), 1994).
@@ -6,6 +7,7 @@ TCAD 13(1), 1994).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -15,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.netlist import ir
-from forestc.netlist.ir import Net, Netlist, reads
+from forestc.netlist.builder import NetlistBuilder
+from forestc.netlist.ir import Const, Input, Net, Netlist, Not, Register, reads, rename
 from forestc.system.compiled import compiled
 
 Ints: TypeAlias = NDArray[np.int64]
@@ -267,3 +270,99 @@ def _placed(
                 break
             here += 1
     return stage, at, own, last
+
+
+def shortest_stages(timing: Timing, most_stages: int) -> Ready:
+    """Assigns nets to at most `most_stages` pipeline stages. Their clock period is within 0.1 % of the shortest that
+    greedy assignment reaches."""
+    ends = [net for _, net in timing.netlist.outputs]
+    best = timing.placed(math.inf)
+    high, low = float(best.at.max(initial=0.0)), float(best.own.max(initial=0.0)) * (1 - 1e-3)
+    while high - low > 1e-3 * high:
+        middle = (low + high) / 2
+        nets = timing.placed(middle)
+        if nets.stage[ends].max(initial=0) < most_stages:
+            high, best = middle, nets
+        else:
+            low = middle
+    return best
+
+
+def pipelined(netlist: Netlist, latency: int, delays: Delays, ready: Ready | None = None) -> tuple[Netlist, list[Net]]:
+    """Adds `latency` registers to every path of a combinational netlist. Returns the new netlist, and a list of each
+    old net's new number, -1 if removed. ready: a result of `shortest_stages`."""
+    stages = (ready or shortest_stages(Timing(netlist, delays), latency)).stage.tolist()
+    builder = NetlistBuilder(netlist.name, netlist.title)
+    new_nets: list[Net] = []
+    delayed: dict[tuple[Net, int], Net] = {}
+    inverses: dict[Net, Net] = {}  # inverses that are built behind the registers of their operand
+
+    def after(net: Net, registers: int) -> Net:
+        cell = netlist.cells[net]
+        if registers and isinstance(cell, Not):  # a word and its inverse share registers
+            inverses[net] = builder.not_(after(cell.a, registers))
+            return inverses[net]
+        result = new_nets[net]
+        for count in range(1, registers + 1):
+            key = (net, count)
+            if key not in delayed:
+                delayed[key] = builder.register(result, netlist.origins[net])
+            result = delayed[key]
+        return result
+
+    for net, cell in enumerate(netlist.cells):
+        origin = netlist.origins[net]
+        if isinstance(cell, Const):
+            new_nets.append(builder.const(cell.value, netlist.types[net]))
+            continue
+        if isinstance(cell, Input):
+            new_nets.append(builder.input(cell.port, netlist.types[net]))
+            continue
+        renamed = {a: after(a, 0 if _constant(netlist, a) else stages[net] - stages[a]) for a in reads(cell)}
+        new_nets.append(builder.raw(rename(cell, renamed), origin))
+    for port, net in netlist.outputs:
+        builder.output(port, new_nets[net] if _constant(netlist, net) else after(net, latency - stages[net]))
+    finished, numbers = builder.build_renamed()
+    gone = {old for old, net in enumerate(new_nets) if numbers[net] < 0}
+    return finished, [numbers[inverses.get(old, net) if old in gone else net] for old, net in enumerate(new_nets)]
+
+
+def _constant(netlist: Netlist, net: Net) -> bool:
+    return isinstance(netlist.cells[net], Const)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One pipeline stage: the logic in front of one row of registers."""
+
+    number: int
+    delay: float  # delay of the slowest path
+    path: tuple[tuple[Net, float], ...]  # nets and delays on the slowest path, from the inputs on
+    registers: int  # bits stored at the end of the stage
+
+
+def stages_of(netlist: Netlist, delays: Delays) -> list[Stage]:
+    """Returns a list of a netlist's pipeline stages, the first behind the inputs; a combinational netlist has one."""
+    timing = Timing(netlist, delays)
+    ready = timing.placed(math.inf)
+    stages = ready.stage.tolist()
+    ends: dict[int, Net] = {}
+    stored: dict[int, int] = {}
+    for net, cell in enumerate(netlist.cells):
+        stage = stages[net]
+        if isinstance(cell, Register):
+            stored[stage - 1] = stored.get(stage - 1, 0) + netlist.types[net].width
+        elif stage not in ends or ready.at[net] > ready.at[ends[stage]]:
+            ends[stage] = net
+    count = max(1, netlist.latency)  # There is no logic behind the last registers.
+    return [_stage(number, ends.get(number, -1), ready, stored.get(number, 0)) for number in range(count)]
+
+
+def _stage(number: int, end: Net, ready: Ready, registers: int) -> Stage:
+    path: list[tuple[Net, float]] = []
+    net = end
+    while net >= 0 and ready.stage[net] == number:
+        if ready.own[net]:
+            path.append((net, float(ready.own[net])))
+        net = int(ready.last[net])
+    return Stage(number, float(ready.at[end]) if end >= 0 else 0.0, tuple(reversed(path)), registers)

@@ -10,9 +10,8 @@ from forestc.forest.ir import Forest
 from forestc.lowering.decision import label, label_of
 from forestc.lowering.draft import Draft, Witness
 from forestc.lowering.extremes import extreme_of, prioritized, refuse_extremes_of_parts
-from forestc.lowering.schedule import pipelined
 from forestc.lowering.sums import TABLE_BITS, plus, sums_of
-from forestc.lowering.timing import DEFAULT_FAMILY, DELAYS
+from forestc.lowering.timing import DEFAULT_FAMILY, DELAYS, pipelined
 from forestc.lowering.votes import COMBINED
 from forestc.netlist.ir import BIT, Netlist
 from forestc.netlist.ports import IN_VALID, OUT_VALID, label_port, score_port

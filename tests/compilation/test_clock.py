@@ -9,8 +9,7 @@ from forestc.compilation.clock import MOST_STAGES, latency_for
 from forestc.costs.devices import family_of
 from forestc.costs.estimate import estimate
 from forestc.errors import OptionError
-from forestc.lowering.schedule import pipelined
-from forestc.lowering.timing import DELAYS
+from forestc.lowering.timing import DELAYS, pipelined
 from forestc.lowering.trees import LoweringOptions, unregistered
 
 

@@ -3,9 +3,7 @@ from __future__ import annotations
 import pytest
 from random_forests import random_forest
 
-from forestc.lowering.schedule import pipelined, shortest_stages
-from forestc.lowering.stages import stages_of
-from forestc.lowering.timing import DELAYS, Timing
+from forestc.lowering.timing import DELAYS, Timing, pipelined, shortest_stages, stages_of
 from forestc.lowering.trees import LoweringOptions, lower
 from forestc.netlist.builder import NetlistBuilder
 from forestc.netlist.ir import BIT, FALSE, Const, WordType, reads

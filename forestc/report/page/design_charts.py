@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from forestc.costs.shares import PARTS, PartName, Share
 from forestc.forest.summary import counted
-from forestc.lowering.stages import Stage
+from forestc.lowering.timing import Stage
 from forestc.report.page.blocks import Chart
 from forestc.report.page.charts import PART_COLORS, WIDTH, altair, data, finished, tooltips
 from forestc.report.page.svg import shortened

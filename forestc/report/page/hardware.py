@@ -8,8 +8,7 @@ from forestc.compilation.synthesis import Placement
 from forestc.costs.devices import DeviceFamily
 from forestc.costs.shares import PARTS, part_of, shares
 from forestc.forest.summary import counted
-from forestc.lowering.stages import stages_of
-from forestc.lowering.timing import DELAYS
+from forestc.lowering.timing import DELAYS, stages_of
 from forestc.manifest.design import Design
 from forestc.report.page import design_charts
 from forestc.report.page.blocks import Block, Drawing, percent, table

@@ -14,8 +14,7 @@ import forestc
 from forestc.commands.report import report
 from forestc.costs.devices import FAMILIES
 from forestc.costs.shares import PARTS, shares
-from forestc.lowering.stages import stages_of
-from forestc.lowering.timing import DELAYS
+from forestc.lowering.timing import DELAYS, stages_of
 from forestc.report.page.design_page import Given, design_page
 from forestc.report.page.features import feature_table
 from forestc.report.page.measured import Histogram, histograms, measured, rounded_outwards
