@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.backends.c.fitting import taken
+from forestc.backends.c.inputs import taken
 from forestc.backends.running import Difference, difference
 from forestc.backends.vectors import Vectors, results
 from forestc.boards.client import Board

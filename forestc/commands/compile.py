@@ -13,7 +13,7 @@ from typing import Any, Literal
 from forestc.backends.base import Artifact, Gives
 from forestc.backends.c import types as c_types
 from forestc.backends.c.choice import budget_note, chosen_layout
-from forestc.backends.c.fitting import unfit
+from forestc.backends.c.inputs import unfit
 from forestc.backends.c.options import COptions
 from forestc.backends.c.raw import by_position, column_types
 from forestc.backends.engine.files import engine_of

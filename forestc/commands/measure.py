@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from forestc.backends.base import Gives
 from forestc.backends.c.choice import entry_of
-from forestc.backends.c.fitting import unfit
-from forestc.backends.c.inputs import fits, inputs_of
+from forestc.backends.c.inputs import fits, inputs_of, unfit
 from forestc.backends.running import Difference
 from forestc.backends.table import file_of
 from forestc.backends.vectors import COSTLY, Vectors, vectors, with_raw

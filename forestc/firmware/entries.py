@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.backends.c import types as c_types
-from forestc.backends.c.fitting import taken
-from forestc.backends.c.inputs import Inputs, inputs_of, numpy_type, rows_of
+from forestc.backends.c.inputs import Inputs, inputs_of, numpy_type, rows_of, taken
 from forestc.backends.c.options import COptions
 from forestc.backends.c.quantizer import row_type
 from forestc.backends.c.values import ValuesInC, shown

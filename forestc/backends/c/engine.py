@@ -9,8 +9,7 @@ import numpy as np
 
 from forestc.backends.base import Written
 from forestc.backends.c import types as c_types
-from forestc.backends.c.fitting import taken
-from forestc.backends.c.inputs import inputs_of, rows_of
+from forestc.backends.c.inputs import inputs_of, rows_of, taken
 from forestc.backends.c.options import c_options_of
 from forestc.backends.c.quantizer import row_type
 from forestc.backends.c.values import shown

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from forestc.backends.c.raw import TYPES, RawType, column_types, retyped
 from forestc.backends.c.types import FLOATS, FloatType, float_inputs, members, size_of, word_type
 from forestc.backends.names import feature_name, identifier
+from forestc.backends.vectors import COSTLY, Vectors, disturbed
+from forestc.forest.evaluate import encode_numbers
 from forestc.forest.ir import Forest
 from forestc.forest.numbers import Float, Ordered, round_to
 
@@ -145,3 +147,27 @@ def fits(forest: Forest, types: Sequence[RawType], rows: NDArray[np.float64]) ->
             (least, greatest), values = types[column].ends, rows[:, column]
             valid[:, column] = (values >= least) & (values <= greatest) & (values == np.floor(values))
     return valid
+
+
+def taken(forest: Forest, vectors: Vectors, inputs: Inputs, start: int = 0) -> tuple[Vectors, str, int]:
+    """Makes generated vectors fit the C types, and leaves out given rows that do not fit. Returns the vectors, the
+    first value left out as text, and the number of rows left out."""
+    if vectors.origin != "rows":
+        raw = inputs.fitted(vectors.raw if vectors.origin == COSTLY else disturbed(forest, vectors.raw))
+        return Vectors(encode_numbers(forest, raw), raw, vectors.origin), "", 0
+    fitting = fits(forest, inputs.types, vectors.raw).all(axis=1)
+    raw = inputs.fitted(vectors.raw[fitting])
+    first = unfit(forest, vectors.raw, inputs.types, start)
+    return Vectors(encode_numbers(forest, raw), raw, vectors.origin), first, int((~fitting).sum())
+
+
+def unfit(forest: Forest, rows: NDArray[np.float64], types: Sequence[RawType], start: int | None = 0) -> str:
+    """Returns the first value that its column's C type does not hold, as text; "" if there is none.
+    start: number of rows before these; None hides row numbers."""
+    wrong = np.argwhere(~fits(forest, types, rows))
+    if not len(wrong):
+        return ""
+    row, column = wrong[0].tolist()
+    name = forest.features[forest.row_columns.index(column)].name
+    where = "" if start is None else f"row {start + row + 1}, "
+    return f"{where}{name!r} = {rows[row, column]:.17g} is no {types[column].c}"
