@@ -288,6 +288,7 @@ EDITS: dict[str, Callable[[str, Random], str]] = {
     "an unsized literal": lambda t, r: re.sub(r"\? (\d+)'d(\d+)", r"? \2", t, count=1),
     "a narrower wire": lambda t, r: re.sub(r"wire \[1:0\] n", "wire n", t, count=1),
     "a wider wire": lambda t, r: re.sub(r"wire \[1:0\] n", "wire [2:0] n", t, count=1),
+    "ones in front of a word": lambda t, r: re.sub(r"\{(\d+)'d0, ", r"{\1'd1, ", t, count=1),
     "a bit outside": lambda t, r: re.sub(r"(~x\w+)\[\d+\]", r"\1[99]", t, count=1),
     "case equality": lambda t, r: t.replace(
         line := line_of(t, MUX, r), re.sub(r"= (\w+) \?", r"= (\1 === 1'b1) ?", line), 1
