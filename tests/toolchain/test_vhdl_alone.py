@@ -81,7 +81,7 @@ def test_the_translation_answers_as_the_model(tmp_path, need_tool):
 
 
 def test_what_a_folder_without_verilog_lacks(tmp_path, monkeypatch):
-    with pytest.raises(OptionError, match="the engine is written in Verilog alone, not in VHDL"):
+    with pytest.raises(OptionError, match="engine has files of verilog alone"):
         compiled(tmp_path / "out", "vhdl,engine")
     done = compiled(tmp_path / "out", "vhdl")
     monkeypatch.setattr("forestc.toolchain.ghdl.find", lambda name: None)
