@@ -355,7 +355,8 @@ def kind_of(content: Content) -> Kind:
 def read(content: Content, kind: Kind, *, trust_pickle: bool = False) -> Forest:
     """Reads a file of a kind into a Forest. Raises ForestcError."""
     if kind.read is None:
-        return load_object(opened(content, kind, trust_pickle=trust_pickle), content.iterations)
+        model = opened(content, kind, trust_pickle=trust_pickle)
+        return sklearn.read_saved(model, lambda model: load_object(model, content.iterations))
     if not kind.cut:
         refuse_cut(content.iterations)
     return kind.read(content)

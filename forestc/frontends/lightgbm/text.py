@@ -229,7 +229,9 @@ def _numbers(trees: list[dict[str, str]], leaves: NDArray[np.int64], where: str)
 def _column(
     key: str, trees: list[dict[str, str]], chosen: Sequence[int], leaves: NDArray[np.int64], where: str
 ) -> NDArray[Any]:
-    read, lines = _floats if key in FLOATS else _integers, [trees[k][key] for k in chosen]
+    read = _floats if key in FLOATS else _integers
+    # LightGBM before 4.6 leaves the count empty in a tree of one leaf.
+    lines = [trees[k][key] or "0" * int(key == "leaf_count" and leaves[k] == 1) for k in chosen]
     try:
         counts, numbers = read(lines)
     except (ValueError, DeprecationWarning):

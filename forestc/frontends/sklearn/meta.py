@@ -20,7 +20,7 @@ from forestc.frontends.sklearn.trees import (
     TREES,
     Read,
     finished,
-    provenance_of,
+    provenance,
     read_bagged_trees,
     sklearn_version,
     width_of,
@@ -112,7 +112,7 @@ def as_outer(forest: Forest, model: object) -> Forest:
     if names is not None:
         named = tuple(replace(feature, name=str(names[feature.column]), named=True) for feature in forest.features)
         forest = replace(forest, features=named)
-    return replace(forest, provenance=replace(provenance_of(model), notes=forest.provenance.notes))
+    return replace(forest, provenance=replace(provenance(), notes=forest.provenance.notes))
 
 
 def read_voting(model: BaseEstimator, where: str, read: Read) -> Forest:

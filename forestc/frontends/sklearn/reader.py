@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
+import warnings
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from io import BytesIO
 from typing import Any
 
@@ -78,6 +81,10 @@ TRUSTED = frozenset(
         "sklearn.utils.validation": ("check_array",),
         "sklearn.feature_selection._univariate_selection": ("f_classif", "f_regression", "chi2", "r_regression"),
         # forestc reads attributes of the calibrators below, and calls their method predict.
+        "sklearn._loss._loss": (
+            *("CyHalfSquaredError", "CyAbsoluteError", "CyPinballLoss", "CyHalfPoissonLoss", "CyHalfGammaLoss"),
+            *("CyHalfBinomialLoss", "CyHalfMultinomialLoss", "CyHuberLoss", "CyExponentialLoss"),
+        ),
         "sklearn.calibration": ("_CalibratedClassifier", "_SigmoidCalibration", "_TemperatureScaling"),
         # A search holds the types below besides its best estimator.
         "sklearn.model_selection._search_successive_halving": meta.SEARCHES,
@@ -119,15 +126,20 @@ def open_skops(data: bytes, where: str) -> Any:
     try:
         types = skops.io.get_untrusted_types(data=data)
         untrusted = [name for name in types if str(name) not in TRUSTED]
+        for name in untrusted:
+            if str(name).startswith("sklearn."):
+                importlib.import_module(str(name).rpartition(".")[0])
         if untrusted:
             raise ModelError(
                 f"the file holds types that skops does not trust: {', '.join(map(str, untrusted[:5]))}",
                 where=where,
-                do="save only the scikit-learn estimator",
+                do="if you trust them, pass the model in Python: skops.io.load(FILE, trusted=TYPES)",
             )
-        return skops.io.loads(data, trusted=[str(name) for name in types])
+        return _versioned(lambda: skops.io.loads(data, trusted=[str(name) for name in types]))
     except ForestcError:
         raise
+    except ModuleNotFoundError as error:
+        raise _lacking(error, where) from None
     except Exception as error:  # noqa: BLE001  a damaged file can fail anywhere in skops and zipfile
         raise ModelError(
             f"not a readable skops file ({_short(error)})", where=where, do="write it again with skops.io.dump"
@@ -156,11 +168,52 @@ def open_pickle(data: bytes, where: str) -> Any:
     except ImportError:
         raise MissingExtraError("joblib", "sklearn") from None
     try:
-        return joblib.load(BytesIO(data))
+        return _versioned(lambda: joblib.load(BytesIO(data)))
+    except ModuleNotFoundError as error:
+        raise _lacking(error, where) from None
     except Exception as error:  # noqa: BLE001  a damaged pickle can raise anything
         raise ModelError(
             f"not a readable pickle ({_short(error)})", where=where, do="open it in Python and pass the object"
         ) from None
+
+
+def _lacking(error: ModuleNotFoundError, where: str) -> ModelError:
+    name = str(error.name)
+    if not name.startswith("sklearn."):
+        return ModelError(f"needs the Python module {name}", where=where, do="install the package that has it")
+    return ModelError(
+        f"was saved by a scikit-learn that has the module {name}, which version {trees.sklearn_version()} lacks",
+        where=where,
+        do="convert it with skl2onnx where that version is installed, and give the ONNX model; or train it again",
+    )
+
+
+def _versioned(load: Callable[[], Any]) -> Any:
+    """Returns what `load` returns. An estimator that another scikit-learn saved gets its version as an attribute, in
+    place of a warning for each of its parts."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = load()
+    versions = [warning.message.original_sklearn_version for warning in caught  # type: ignore[union-attr]
+                if hasattr(warning.message, "original_sklearn_version")]  # fmt: skip
+    if versions and hasattr(model, "__dict__"):
+        model._sklearn_version = versions[-1]
+    return model
+
+
+def read_saved(model: object, read: Read) -> Forest:
+    """Reads the model of a file into a Forest that names the scikit-learn that saved it, if that is another one."""
+    version = getattr(model, "_sklearn_version", "")
+    try:
+        forest = read(model)
+    except ModelError as error:
+        where = f"{error.where}, saved by scikit-learn {version}" if version else error.where
+        raise ModelError(error.what, where=where, do=error.do) from None
+    if not version:
+        return forest
+    note = f"saved by scikit-learn {version}, read with {trees.sklearn_version()}"
+    origin = replace(forest.provenance, notes=(*forest.provenance.notes, note))
+    return replace(forest, provenance=replace(origin, version=version) if origin.source == trees.SOURCE else origin)
 
 
 def read_live(model: object, read: Read) -> Forest:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 Read: TypeAlias = Callable[[object], Forest]  # reads a model of any library that is part of another
 
+SOURCE = "scikit-learn"
 FARTHEST = 1e300  # stands for an infinite threshold; no score reaches it
 TREES = {"DecisionTreeClassifier", "DecisionTreeRegressor", "ExtraTreeClassifier", "ExtraTreeRegressor"}
 JUST_ABOVE_ZERO = float(np.nextafter(0.0, 1.0))  # bounds the score of a class that needs a positive score
@@ -54,7 +55,7 @@ def finished(
         kind = number if labels is None else Category(len(labels))
         return Feature(name, kind, column, missing, number, labels or (), names is not None)
 
-    return assembled(trees, width_of(model), feature, provenance_of(model), where, **meaning)
+    return assembled(trees, width_of(model), feature, provenance(), where, **meaning)
 
 
 def width_of(model: BaseEstimator) -> int:
@@ -71,9 +72,8 @@ def sklearn_version() -> str:
     return str(sklearn.__version__)
 
 
-def provenance_of(model: object) -> Provenance:
-    """Returns the provenance of a scikit-learn model: the version that saved it, or else the installed one."""
-    return Provenance("scikit-learn", str(getattr(model, "_sklearn_version", "") or sklearn_version()))
+def provenance() -> Provenance:
+    return Provenance(SOURCE, sklearn_version())
 
 
 def read_tree(
@@ -130,7 +130,7 @@ def read_forest(model: BaseEstimator, where: str) -> Forest:
     trees = []
     for index, estimator in enumerate(estimators):
         location = f"{where}, tree {index}"
-        values = _flat(estimator.tree_, widths, location)
+        values = (_shares if classes else _flat)(estimator.tree_, widths, location)
         trees.append(read_tree(estimator.tree_, location, outputs, values, drawn=_draw(model, estimator)))
     if not classes:
         return finished(model, where, trees, n_outputs=targets, aggregate=aggregate)
@@ -160,6 +160,17 @@ def _flat(tree: FittedTree, widths: list[int], where: str) -> NDArray[np.float64
         what = f"leaf values have shape {value.shape}, not (nodes, {len(widths)}, {max(widths)})"
         raise ModelError(what, where=where, do=DAMAGED)
     return np.concatenate([value[:, target, :width] for target, width in enumerate(widths)], axis=1)
+
+
+def _shares(tree: FittedTree, widths: list[int], where: str) -> NDArray[np.float64]:
+    """Returns `_flat` of a classifier: shares of the classes. Versions before 1.4 hold weights, and divide by their sum
+    when they predict."""
+    values = _flat(tree, widths, where)
+    for start, width in zip(np.cumsum([0, *widths[:-1]]).tolist(), widths, strict=True):
+        sums = values[:, start : start + width].sum(axis=1, keepdims=True)
+        if np.allclose(sums[:, 0], tree.weighted_n_node_samples) and not np.allclose(sums, 1.0):
+            values[:, start : start + width] /= np.where(sums == 0.0, 1.0, sums)
+    return values
 
 
 def read_boosting(model: BaseEstimator, where: str, read: Read) -> Forest:
@@ -240,6 +251,12 @@ def read_adaboost(model: BaseEstimator, where: str) -> Forest:
     for index, estimator in enumerate(estimators):
         if type(estimator).__name__ not in TREES:
             raise ModelError(f"estimator {index} is a {type(estimator).__name__}", where=where, do="boost single trees")
+    if getattr(model, "algorithm", "") == "SAMME.R":
+        raise ModelError(
+            "was trained with algorithm='SAMME.R', by which scikit-learn predicts no more",
+            where=where,
+            do="train it again: newer versions train with SAMME",
+        )
     if not hasattr(model, "classes_"):
         trees = [
             read_tree(estimator.tree_, f"{where}, tree {index}", (index,), missing=False)
@@ -287,7 +304,7 @@ def read_bagged_trees(model: BaseEstimator, estimators: Sequence[BaseEstimator],
         location = f"{where}, estimator {index}"
         if classes:  # An estimator has no column for a class that was not in its training rows.
             class_indices = np.asarray(estimator.classes_, dtype=np.int64)
-            class_values = _flat(estimator.tree_, [len(class_indices)], location)
+            class_values = _shares(estimator.tree_, [len(class_indices)], location)
             values = np.zeros((len(class_values), n))
             values[:, class_indices] = class_values
         else:

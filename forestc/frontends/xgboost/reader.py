@@ -111,7 +111,7 @@ def read_saved(document: object, where: str, iterations: Iterations = None, esti
     best = _best_iteration(attributes, learner, needed=estimator or iterations == BEST)
     notes: tuple[str, ...] = ()
     if best is not None or iterations is not None:
-        per_iteration = model.get("gbtree_model_param").get("num_parallel_tree").integer(1, MAX_TREES)
+        per_iteration = model.get("gbtree_model_param").get("num_parallel_tree", 1).integer(1, MAX_TREES)
         per_iteration *= 1 if len(feeds[0]) > 1 else outputs
         count, notes = taken(iterations, len(docs) // per_iteration, best, where, stops=estimator, unknown=NO_BEST)
         docs, feeds = docs[: count * per_iteration], feeds[: count * per_iteration]
