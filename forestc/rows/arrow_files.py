@@ -16,7 +16,7 @@ import pyarrow.compute
 from numpy.typing import NDArray
 
 from forestc.errors import RowsError
-from forestc.rows.table import PREVIEW, FrameTable, is_number, some_names
+from forestc.rows.table import PREVIEW, FrameTable, are_whole, is_number, refuse_numbers_as_names, some_names
 
 WHOLE = "check that the file is whole, and that its ending names its format"
 _UNREADABLE = (pa.ArrowException, OSError, EOFError, ValueError, TypeError, MemoryError, zipfile.BadZipFile, zlib.error)
@@ -147,6 +147,7 @@ def column_numbers(
         column = column.cast(column.type.value_type)
     if labels and _is_text(column):
         return _codes(column.cast(pa.string()), name, where, labels, nulls)
+    refuse_numbers_as_names(name, labels, where)
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.uint8())
     if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
@@ -186,6 +187,8 @@ def _codes(
         text, value_set=pa.array([null for null in nulls if null not in labels], pa.string())
     )
     absent = pyarrow.compute.or_(text.is_null(), absent).to_numpy(zero_copy_only=False)
+    if are_whole(labels):  # A column of integers that misses some is written as 3.0.
+        text = pyarrow.compute.replace_substring_regex(text, r"^(-?\d+)\.0+$", r"\1")
     codes = pyarrow.compute.index_in(text, value_set=pa.array(labels, pa.string()))
     by_code = codes.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.float64)
     if nulls and not (by_code[~absent] >= 0).any() and not any(map(is_number, labels)):

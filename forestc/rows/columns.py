@@ -29,6 +29,7 @@ from forestc.rows.table import (
     is_sparse,
     some_names,
     unique_names,
+    whole_text,
 )
 
 if TYPE_CHECKING:
@@ -264,7 +265,10 @@ class TableRows:
             for column, name in enumerate(self.read_columns):
                 if name is not None:
                     labels = self.labels.get(column, ())
-                    X[:, column], holds = self.table.numbers(batch.column(name), str(name), labels)
+                    values = batch.column(name)
+                    if isinstance(self.table, FrameTable) and labels:
+                        values = self.table.named(values, name, labels)
+                    X[:, column], holds = self.table.numbers(values, str(name), labels)
                     text |= dict.fromkeys(holds, str(name)) if labels else {}
             if len(text) > 1:
                 raise RowsError(
@@ -395,8 +399,8 @@ def _dense(forest: Forest, rows: spmatrix) -> NDArray[np.float64]:
 
 def _refuse_unclear_categories(forest: Forest, feature: Feature, table: Table, name: Any) -> None:
     categories = table.categories(name) if isinstance(table, FrameTable) else []
-    if any(isinstance(category, str) for category in categories):
-        return  # Texts are names of categories.
+    if any(isinstance(category, str) or whole_text(category) in feature.labels for category in categories):
+        return  # Texts are names of categories, and so are whole numbers of which texts were made.
     codes = categories == list(range(len(categories)))
     by_value = isinstance(feature.number, Float) and forest.provenance.source == "scikit-learn"
     if categories and (feature.labels or not (codes or by_value)):

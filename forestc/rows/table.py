@@ -104,6 +104,7 @@ class FrameTable:
         self, column: NDArray[Any], name: str, labels: tuple[str, ...] = ()
     ) -> tuple[NDArray[np.float64], set[bool]]:
         if column.dtype.kind in "biuf":
+            refuse_numbers_as_names(name, labels, FRAME)
             numbers = column.astype(np.float64)
             return numbers, set() if np.isnan(numbers).all() else {False}
         if column.dtype.kind not in "OUST":
@@ -132,6 +133,12 @@ class FrameTable:
         """Returns the values that the type of a column lists, if any."""
         stated = None if self.arrow else getattr(getattr(self._column(name), "dtype", None), "categories", None)
         return [] if stated is None else list(stated)
+
+    def named(self, column: NDArray[Any], name: Any, labels: tuple[str, ...]) -> NDArray[Any]:
+        """Returns a column with texts in place of categories that are whole numbers, if the labels are such texts."""
+        if not {whole_text(category) for category in self.categories(name)} & set(labels):
+            return column
+        return np.array([whole_text(value) for value in column.tolist()], dtype=object)
 
     def texts(self) -> dict[str, tuple[list[str], bool]]:
         texts = {str(name): self._texts(self._column(name)) for name in self.names}
@@ -183,6 +190,28 @@ def in_memory(rows: object) -> FrameTable | ArrayTable:
 def is_absent(value: object) -> bool:
     """Returns True for None and for the missing values NA and NaT of pandas, but not for NaN."""
     return value is None or type(value).__name__ in ("NAType", "NaTType")
+
+
+def whole_text(value: object) -> object:
+    """Returns a whole number as text; other values as they are."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+        return value
+    return str(int(value)) if np.isfinite(value) and int(value) == value else value
+
+
+def are_whole(labels: Sequence[str]) -> bool:
+    """Returns True if all names of categories are whole numbers."""
+    return bool(labels) and all(label.removeprefix("-").isdecimal() for label in labels)
+
+
+def refuse_numbers_as_names(name: str, labels: Sequence[str], where: str) -> None:
+    """Raises RowsError for a column of plain numbers if the names of its categories are whole numbers, too."""
+    if are_whole(labels):
+        raise RowsError(
+            f"column {name!r} holds numbers, which may be its categories ({', '.join(labels[:5])}) or their codes",
+            where=where,
+            do="give the categories as a categorical column or as text",
+        )
 
 
 def _number(name: str, value: object) -> float:

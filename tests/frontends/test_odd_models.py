@@ -161,11 +161,30 @@ def test_classes_that_no_row_has_keep_their_labels():
     assert np.array_equal(evaluate(load(names), X).decision, names.predict(X).ravel())
 
 
-def test_numbers_as_categories_of_lightgbm_are_refused():
-    frame = pd.DataFrame({"i": pd.Categorical(RANDOM.integers(3, 9, 300)), "v": X[:, 0]})
-    model = lightgbm.LGBMClassifier(n_estimators=2, verbose=-1).fit(frame, frame.i.cat.codes % 2)
-    with pytest.raises(ModelError, match="numbers but not their codes"):
-        load(model)
+@pytest.mark.parametrize("form", ["frame", "csv", "parquet"])
+def test_whole_numbers_as_categories_of_lightgbm(form, tmp_path):
+    def frame(codes, seed):
+        random = np.random.default_rng(seed)
+        return pd.DataFrame({"i": pd.Categorical(random.choice(codes, 300)), "v": random.normal(size=300)})
+
+    rows = frame([3, 5, 7, 11, -4], 0)
+    options = {"min_child_samples": 5, "max_cat_to_onehot": 1, "min_data_per_group": 5, "verbose": -1}
+    model = lightgbm.LGBMClassifier(n_estimators=4, **options).fit(rows, rows.i.isin([5, 11]) ^ (rows.v > 1))
+    forest, later = load(model), frame([3.0, 5.0, 7.0, 11.0, -4.0, 2.0, np.nan], 1)
+    expected = model.predict(later)
+    if form == "frame":
+        assert np.array_equal(evaluate(forest, later).decision, expected)
+        with pytest.raises(RowsError, match="column 'i' holds numbers, which may be its categories"):
+            evaluate(forest, later.astype({"i": float}))
+        return
+    later.to_csv(tmp_path / "r.csv", index=False)
+    whole = later.astype({"i": "Int64"})
+    whole.to_parquet(tmp_path / "numbers.parquet")
+    whole.astype({"i": "string"}).to_parquet(tmp_path / "r.parquet")
+    with pytest.raises(RowsError, match="column 'i' holds numbers, which may be its categories"):
+        list(rows_from(tmp_path / "numbers.parquet", forest).batches())
+    found = [evaluate(forest, batch.X).decision for batch in rows_from(tmp_path / f"r.{form}", forest).batches()]
+    assert np.array_equal(np.concatenate(found), expected)
 
 
 @pytest.mark.parametrize("weights", [[0.3, 0.2, 0.1], [1, 2, 4]])

@@ -328,6 +328,7 @@ def _labels(saved: SavedModel, where: str) -> dict[int, tuple[str, ...]]:
     lists = [] if saved.pandas is None else saved.pandas
     if not isinstance(lists, list) or not all(isinstance(names, list) for names in lists):
         raise ModelError("pandas_categorical is not a list of lists", where=where, do=DAMAGED)
+    lists = [_texts(names) for names in lists]
     only = _only_columns(saved, lists)
     read = set(saved.feature.tolist())
     unread = [bool(only) and only[index] not in read for index in range(len(lists))]
@@ -336,7 +337,7 @@ def _labels(saved: SavedModel, where: str) -> dict[int, tuple[str, ...]]:
             raise ModelError(
                 f"a column of a data frame has categories that are numbers but not their codes: {names[:5]}",
                 where=where,
-                do="train on codes from 0 up, or on text: rows don't tell codes from categories",
+                do="train on whole numbers or on text",
             )
     assigned = only or _likely_columns(saved, lists)
     for index, names in enumerate(lists):
@@ -353,6 +354,12 @@ def _labels(saved: SavedModel, where: str) -> dict[int, tuple[str, ...]]:
                 raise ModelError(f"column {column} has {len(names)} categories", where=where, do="encode it first")
             texts[column] = tuple(names)
     return texts
+
+
+def _texts(names: list[Any]) -> list[Any]:
+    """Returns categories that are whole numbers, but not their own codes, as texts; others as they are."""
+    whole = all(type(name) is int for name in names) and names != list(range(len(names)))
+    return list(map(str, names)) if whole else names
 
 
 def _unassigned(saved: SavedModel) -> tuple[tuple[str, ...], ...]:
