@@ -218,6 +218,7 @@ class InternalError(ForestcError):
 
 HERE = ""  # `where` of an error whose place a caller knows: `located` gives it
 DAMAGED = "it is damaged or was changed by hand: copy, save or fit it again"  # what can be done about such a model
+CUT = "it may be cut off: copy, download or save it again"  # what can be done about a model of which a part is missing
 PYTHON = f"Python in {sys.prefix}"  # the place of a library that is not installed
 
 

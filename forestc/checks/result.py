@@ -9,9 +9,12 @@ from forestc.backends.table import SIMULATOR
 from forestc.checks.agreement import Agreement
 from forestc.checks.coverage import CoverageFigures
 from forestc.checks.proof import Proof
-from forestc.errors import CheckError
+from forestc.errors import CheckError, opt
 from forestc.forest.summary import counted, html_figures, html_table, shown
 from forestc.manifest.notebook import shown_as
+
+# What can be done about a design that the proof can't decide.
+UNDECIDED = f"check without {opt.prove}: vectors compare the design; docs/explanation/proofs.md says where proofs end"
 
 
 @dataclass
@@ -137,8 +140,11 @@ class CheckResult:
             where = "; ".join(part for part in (f"{first}: {wrong[first].first}", edited) if part)
         elif self.proof is not None and not self.proof.proved:
             part = next(part for part in self.proof.parts if part.proved < part.asked)
-            what = f"the design is {'refuted' if self.proof.refuted else 'not proved'}: {part.name}"
             where = "; ".join(text for text in (part.why, edited) if text)
+            what = f"the design is refuted: {part.name}"
+            if not self.proof.refuted and not edited:
+                what = f"the design is neither proved nor refuted: {part.name}, which is a limit of the proof"
+                return CheckError(what, where=where, do=UNDECIDED)
         elif edited:
             what, where = edited, ""
         elif not self.ok:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from forestc.errors import HERE, ModelError, opt
+from forestc.errors import CUT, HERE, ModelError, opt
 from forestc.forest.ir import Forest
 from forestc.forest.text import parse_forest
 from forestc.frontends import catboost, treelite
@@ -141,6 +141,11 @@ def _is_xgboost_dump(content: Content) -> bool:
     return isinstance(document, list) and bool(document) and isinstance(document[0], dict) and "nodeid" in document[0]
 
 
+def _is_list_of_models(content: Content) -> bool:
+    models = content.document if isinstance(content.document, list) else []
+    return any(isinstance(item, dict) and {"learner", "tree_info", "features_info"} & item.keys() for item in models)
+
+
 def _is_npz(content: Content) -> bool:
     return bool(content.members) and all(name.endswith(".npy") for name in content.members)
 
@@ -221,6 +226,17 @@ KINDS = (
         _matches(rb"(booster\[\d+\]:?\s*)?0:(\[[^\]\n]*\] yes=|leaf=)"),
         do=SAVE_XGBOOST,
     ),
+    Kind(
+        "text in UTF-16, as PowerShell writes it",
+        _begins(b"\xff\xfe", b"\xfe\xff"),
+        do="make it UTF-8: iconv -f UTF-16 -t UTF-8 FILE > NEW",
+    ),
+    Kind(
+        "a text model after a byte order mark",
+        _begins(b"\xef\xbb\xbftree", b'\xef\xbb\xbfforest "'),
+        do="take off its first three bytes: tail -c +4 FILE > NEW",
+    ),
+    Kind("JSON in quotes", _matches(rb'"\s*\{\s*\\"'), do="write what json.loads(text) returns, without the quotes"),
     Kind("a drawing of a tree", _matches(rb"(strict\s+)?(di)?graph\b[^\n]*\{"), do=TRAINED),
     Kind("a binary model of CatBoost (.cbm)", _begins(b"CBM1"), do=SAVE_CATBOOST, suffixes=(".cbm",)),
     Kind(
@@ -303,6 +319,7 @@ KINDS = (
         _keys("trees", "num_feature", "average_tree_output"),
         do="save a checkpoint with model.serialize('model.tl')",
     ),
+    Kind("a list around JSON models", _is_list_of_models, do="give each model a file of its own, without the list"),
     Kind("a Keras configuration", _keys("class_name", "config"), do=NO_TREES),
     Kind(
         "the manifest of a folder that forestc wrote",
@@ -338,7 +355,7 @@ def kind_of(content: Content) -> Kind:
         if content.suffix in kind.suffixes:
             return kind
     if not content.data:
-        raise ModelError("the file is empty", where=content.where, do="save the model again")
+        raise ModelError("the file is empty", where=content.where, do=CUT)
     document = content.document
     if isinstance(document, dict):
         keys = ", ".join(sorted(map(repr, map(str, document))))
@@ -384,6 +401,12 @@ def library_of(model: object) -> tuple[Kind, type] | None:
     return None
 
 
+def _key_of_model(held: object) -> object:
+    """Returns the key of the first model in a dict, list or tuple; None without one."""
+    pairs = held.items() if isinstance(held, Mapping) else enumerate(held) if isinstance(held, list | tuple) else ()
+    return next((key for key, value in pairs if library_of(value) is not None), None)
+
+
 def load_object(model: object, iterations: Iterations = None) -> Forest:
     """Reads a fitted model into a Forest; for a parameter search, it reads the best estimator. Raises ForestcError."""
     if getattr(model, "__dict__", {}).get("best_estimator_") is not None:
@@ -394,6 +417,12 @@ def load_object(model: object, iterations: Iterations = None) -> Forest:
         forest: Forest = model.as_forest()
         return forest
     found = library_of(model)
+    if found is None and (key := _key_of_model(model)) is not None:
+        raise ModelError(
+            f"a {type(model).__name__} that holds a model under {key!r}",
+            where=HERE,
+            do=f"pass that model alone: from a pickle joblib.load(FILE)[{key!r}]",
+        )
     if found is None:
         raise ModelError(
             f"objects of type {type(model).__name__} are not read",

@@ -328,7 +328,7 @@ def test_what_is_refused_of_live_models(make, message):
         ("threshold=1", "threshold=0x10", "threshold holds something that is not a number"),
         ("threshold=1", "threshold=1 2", "has 2 numbers in threshold for num_leaves=2"),
         ("threshold=1", "threshold=", "threshold holds something that is not a number"),
-        ("threshold=1\n", "", "tree 0; is it a whole model?"),
+        ("threshold=1\n", "", "tree 0; it may be cut off"),
         ("decision_type=10", "decision_type=12", "decision_type 12 is not known"),
         ("decision_type=10", "decision_type=16", "decision_type 16 is not known"),
         ("decision_type=10", "decision_type=-128", "decision_type -128 is not known"),

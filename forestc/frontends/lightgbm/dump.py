@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from forestc.errors import CUT
 from forestc.forest.builder import MAX_OUTPUTS
 from forestc.frontends.lightgbm.text import (
     CATEGORICAL,
@@ -45,6 +46,8 @@ def parse_dump(root: Document) -> SavedModel:
     names = [name.text() for name in root.get("feature_names").items()]
     if root.get("max_feature_idx").integer(-1, MAX_INT) + 1 != len(names):
         raise root.fail(f"has {len(names)} feature_names, but max_feature_idx {root.get('max_feature_idx').value}")
+    if not root.has("feature_infos"):
+        raise root.fail("a dump of LightGBM before 3.3 lacks its columns' values", "save the text model instead")
     infos = root.get("feature_infos")
     docs = root.get("tree_info").items()
     if len(docs) > MAX_TREES:
@@ -95,7 +98,7 @@ def _tree(doc: Document) -> dict[str, Any]:
 
     def read(node: object, key: str) -> Any:
         if not isinstance(node, dict) or key not in node:
-            raise doc.fail(f"a node has no {key!r}", "is it a whole model?")
+            raise doc.fail(f"a node has no {key!r}", CUT)
         return node[key]
 
     while waiting:

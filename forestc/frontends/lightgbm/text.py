@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute
 from numpy.typing import NDArray
 
-from forestc.errors import DAMAGED, ModelError
+from forestc.errors import CUT, DAMAGED, ModelError
 from forestc.forest.builder import MAX_OUTPUTS
 
 VERSIONS = ("", "v2", "v3", "v4")  # lists "" for LightGBM 2.0, which writes no version
@@ -97,7 +97,7 @@ def parse_text(data: bytes, where: str) -> SavedModel:
     header, position = _block(data, first, where, HEADER, _AFTER_HEADER)
     version = header.get("version", "")
     if version not in VERSIONS:
-        raise ModelError(f"version {version[:40]!r} is not known", where=where, do="known: v2, v3, v4")
+        raise ModelError(f"version {version[:40]!r} is not known", where=where, do="save it with LightGBM 2 to 4")
     columns = _integer(header, "max_feature_idx", -1, MAX_INT, where) + 1
     names, infos = (header.get(key, "").split(" ") for key in ("feature_names", "feature_infos"))
     for what, listed in (("feature_names", names), ("feature_infos", infos)):
@@ -160,9 +160,9 @@ def _block(
             return lines, position
         key, _, value = line.decode("utf-8", "replace").partition("=")
         if key not in allowed:
-            raise ModelError(f"a line {key[:40]!r} is not known", where=where, do="is it a complete LightGBM model?")
+            raise ModelError(f"a line {key[:40]!r} is not known", where=where, do=CUT)
         lines[key] = value
-    raise ModelError("the file ends early", where=where, do="save the model again")
+    raise ModelError("the file ends early", where=where, do=CUT)
 
 
 def _trees(data: bytes, position: int, sizes: str | None, where: str) -> tuple[list[dict[str, str]], int]:
@@ -180,9 +180,12 @@ def _trees(data: bytes, position: int, sizes: str | None, where: str) -> tuple[l
         trees.append(tree)
         position = _EMPTY_LINES.match(data, position).end()  # type: ignore[union-attr]  # it matches the empty string too
     if not data.startswith(_END, position):
-        raise ModelError("the file ends early", where=f"{where}, tree {len(trees)}", do="save the model again")
+        raise ModelError("the file ends early", where=f"{where}, tree {len(trees)}", do=CUT)
     if sizes is not None and starts != _starts(sizes, where):
-        raise ModelError("the trees do not lie where tree_sizes says", where=where, do="save the model again")
+        if b"\r\n" in data[:start]:
+            do = "make them LF, as LightGBM wrote them: dos2unix FILE; in git, mark the file with -text"
+            raise ModelError("its line ends are CRLF, and tree_sizes counts bytes", where=where, do=do)
+        raise ModelError("the trees do not lie where tree_sizes says", where=where, do=DAMAGED)
     return trees, position
 
 
@@ -197,7 +200,7 @@ def _starts(sizes: str, where: str) -> list[int]:
 def _integer(lines: dict[str, str], key: str, low: int, high: int, where: str) -> int:
     text = lines.get(key)
     if text is None:
-        raise ModelError(f"has no {key}", where=where, do="is it a whole model?")
+        raise ModelError(f"has no {key}", where=where, do=CUT)
     try:
         value = int(text)
     except ValueError:
@@ -221,7 +224,7 @@ def _numbers(trees: list[dict[str, str]], leaves: NDArray[np.int64], where: str)
             if absent := [k for k in chosen if key not in trees[k]]:
                 if key in COUNTS:
                     continue
-                raise ModelError(f"has no {key}", where=f"{where}, tree {absent[0]}", do="is it a whole model?")
+                raise ModelError(f"has no {key}", where=f"{where}, tree {absent[0]}", do=CUT)
             jobs[key] = pool.submit(_column, key, trees, chosen, leaves, where)
         return {key: job.result() for key, job in jobs.items()}
 
@@ -295,11 +298,11 @@ def _pandas_categorical(data: bytes, position: int, where: str) -> Any:
     tail = data[position:]
     marked = tail.startswith(b"end of trees")  # LightGBM writes this line from 2.2 on, and `end of parameters` too.
     if marked and b"\nparameters:" in tail and b"\nend of parameters" not in tail:
-        raise ModelError("the file ends early, in its parameters", where=where, do="save the model again")
+        raise ModelError("the file ends early, in its parameters", where=where, do=CUT)
     start = tail.rfind(b"\npandas_categorical:")
     if start < 0:
         return None
     try:
         return json.loads(tail[start:].split(b":", 1)[1])
     except (ValueError, RecursionError):
-        raise ModelError("pandas_categorical is not readable JSON", where=where, do="save the model again") from None
+        raise ModelError("pandas_categorical is not readable JSON", where=where, do=CUT) from None

@@ -21,6 +21,7 @@ from forestc.frontends.onnx.values import ML, Node, Predicted, Tensor, TreeScore
 if TYPE_CHECKING:
     from onnx import GraphProto, NodeProto
 
+SEVERAL = "one is read from ONNX: give the ensemble as its own library saves it, such as a VotingClassifier with skops"
 TENSORS = "save the model with whole tensors inside, of texts or numbers of their shape and type"
 _INPUTS = {kind: np.dtype(dtype) for kind, (dtype, _) in TENSOR_TYPES.items() if dtype is not np.bool_}
 _INPUTS[TEXT_TENSOR] = np.dtype(object)
@@ -56,7 +57,7 @@ def read_graph(graph: GraphProto, opsets: Mapping[str, int], where: str) -> Tree
         node = Node(proto, where, values, opsets)
         if proto.domain == ML and proto.op_type in OPERATORS:
             if trees is not None:
-                raise node.fail("is a second tree operator", "convert the model so that all trees are in one")
+                raise node.fail("is a second tree operator", SEVERAL)
             trees, results = _trees(node)
         else:
             results = fold(node)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from forestc.errors import DAMAGED, MissingExtraError, ModelError
+from forestc.errors import CUT, DAMAGED, MissingExtraError, ModelError
 from forestc.forest.ir import LEAF, Decision, Forest, Provenance
 from forestc.forest.verify import MAX_COLUMNS
 from forestc.frontends.onnx.columns import RawColumn, raw_features
@@ -68,7 +68,7 @@ def _line(error: Exception) -> str:
 
 def _forest(model: ModelProto, where: str) -> Forest:
     if not model.HasField("graph"):
-        raise ModelError("not an ONNX model: it has no graph", where=where, do="save the model again")
+        raise ModelError("not an ONNX model: it has no graph", where=where, do=CUT)
     _refuse_treeless(model.graph, where)
     opsets = _opsets(model, where)
     provenance = Provenance("onnx", f"{model.producer_name!s} {model.producer_version!s}".strip())

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from forestc.errors import DAMAGED, ModelError
+from forestc.errors import CUT, DAMAGED, ModelError
 
 
 def read_document(data: bytes, where: str) -> Any:
@@ -17,7 +17,7 @@ def read_document(data: bytes, where: str) -> Any:
     try:
         return json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise ModelError(f"not readable JSON ({error})", where=where, do="save the model again") from None
+        raise ModelError(f"not readable JSON ({error})", where=where, do=CUT) from None
 
 
 class Document:
@@ -34,7 +34,7 @@ class Document:
     def get(self, key: str, default: object = None) -> Document:
         """Returns the part with this key, or else `default` as a Document. Raises ModelError if there is neither."""
         if not self.has(key) and default is None:
-            raise self.fail(f"has no {key!r}", "is it a whole model?")
+            raise self.fail(f"has no {key!r}", CUT)
         value = self.value[key] if self.has(key) else default
         return Document(value, f"{self.path}.{key}".lstrip("."), self.where)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from forestc.errors import ModelError
+from forestc.errors import CUT, ModelError
 
 MAX_DEPTH = 64  # limits nested containers, because Python's stack is limited; models nest fewer than ten
 
@@ -51,7 +51,7 @@ class _UbjsonReader:
         return ModelError(
             f"not a readable UBJSON model: {what}",
             where=f"{self.where}, byte {self.at}",
-            do="save the model again",
+            do=CUT,
         )
 
     def take(self, count: int) -> bytes:

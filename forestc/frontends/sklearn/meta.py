@@ -208,7 +208,7 @@ def _ties() -> Literal["first", "last"]:
 
 def _above(link: str, least: float, where: str) -> Decision:
     if link != "identity" and least != np.nextafter(0.0, 1.0):
-        raise ModelError(f"a decision on values after a {link}", where=where, do="use the members one by one")
+        raise ModelError(f"a decision on values after a {link}", where=where, do="pass its estimators_ one by one")
     return Decision("threshold", float(least))
 
 

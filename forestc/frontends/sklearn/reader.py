@@ -10,7 +10,7 @@ from dataclasses import replace
 from io import BytesIO
 from typing import Any
 
-from forestc.errors import DAMAGED, ForestcError, MissingExtraError, ModelError
+from forestc.errors import CUT, DAMAGED, ForestcError, MissingExtraError, ModelError
 from forestc.forest.ir import Forest
 from forestc.frontends.sklearn import hist, meta, pipeline, thresholds, trees
 from forestc.frontends.sklearn.trees import Read
@@ -141,9 +141,7 @@ def open_skops(data: bytes, where: str) -> Any:
     except ModuleNotFoundError as error:
         raise _lacking(error, where) from None
     except Exception as error:  # noqa: BLE001  a damaged file can fail anywhere in skops and zipfile
-        raise ModelError(
-            f"not a readable skops file ({_short(error)})", where=where, do="write it again with skops.io.dump"
-        ) from None
+        raise ModelError(f"not a readable skops file ({_short(error)})", where=where, do=CUT) from None
 
 
 def _refuse_bomb(data: bytes, where: str) -> None:
@@ -152,9 +150,7 @@ def _refuse_bomb(data: bytes, where: str) -> None:
         with zipfile.ZipFile(BytesIO(data)) as archive:
             size = sum(entry.file_size for entry in archive.infolist())
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
-        raise ModelError(
-            f"not a readable skops file ({_short(error)})", where=where, do="write it again with skops.io.dump"
-        ) from None
+        raise ModelError(f"not a readable skops file ({_short(error)})", where=where, do=CUT) from None
     if size > UNPACKED + UNPACKED_SHARE * len(data):
         raise ModelError(
             f"the file unpacks to {size} bytes, far more than a model of its size", where=where, do=DAMAGED
@@ -173,7 +169,7 @@ def open_pickle(data: bytes, where: str) -> Any:
         raise _lacking(error, where) from None
     except Exception as error:  # noqa: BLE001  a damaged pickle can raise anything
         raise ModelError(
-            f"not a readable pickle ({_short(error)})", where=where, do="open it in Python and pass the object"
+            f"not a readable pickle ({_short(error)})", where=where, do="where joblib.load(FILE) works, pass its result"
         ) from None
 
 
