@@ -190,8 +190,8 @@ def _versioned(load: Callable[[], Any]) -> Any:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model = load()
-    versions = [warning.message.original_sklearn_version for warning in caught  # type: ignore[union-attr]
-                if hasattr(warning.message, "original_sklearn_version")]  # fmt: skip
+    versions = [getattr(warning.message, "original_sklearn_version", "") for warning in caught]
+    versions = [version for version in versions if version]
     if versions and hasattr(model, "__dict__"):
         model._sklearn_version = versions[-1]
     return model
