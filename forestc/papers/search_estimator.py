@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from forestc.algorithms.covers.column_generation import SearchState
+from forestc.algorithms.covers.column_generation import Progress, SearchState
 from forestc.algorithms.covers.column_generation import relative_gap as relative_gap
+from forestc.algorithms.members.selection_run import printer
 from forestc.errors import MissingExtraError
 from forestc.papers.parameter_types import check_types
 
@@ -51,9 +52,13 @@ class SearchEstimator(BaseEstimator):  # type: ignore[misc]
     def _seed(self, *other: Any) -> int:
         return int(check_random_state(*(other or [self.random_state])).randint(2**31 - 1))
 
-    def _progress(self, state: SearchState) -> None:
-        if self.verbose:
-            print(f"[{type(self).__name__}] {state.text}")  # noqa: T201  as scikit-learn's estimators do
-        if self.callback is not None and state.value is not None:
-            bound = self._worst_bound if state.bound is None else state.bound
-            self.callback(state.value, bound, relative_gap(state.value, bound))
+    def _progress(self) -> Progress:
+        say = printer(f"[{type(self).__name__}]", self.verbose)
+
+        def progress(state: SearchState) -> None:
+            say(state.text)
+            if self.callback is not None and state.value is not None:
+                bound = self._worst_bound if state.bound is None else state.bound
+                self.callback(state.value, bound, relative_gap(state.value, bound))
+
+        return progress

@@ -53,7 +53,7 @@ SAMPLE_STEPS = 3 * 10**7  # steps of the exact search over a sample at most
 MOST_LISTED, LISTING_SHARE = 20_000, 0.3
 PROGRAM_NODES = 50  # nodes of the final integer program at most if rounds and time are limited
 # Limits the steps of the final integer program, and of listing clauses for it, if there is no time limit.
-PROGRAM_STEPS, LISTING_STEPS = 25 * 10**7, 3 * 10**8
+PROGRAM_STEPS, LISTING_STEPS = 10**8, 3 * 10**8
 PROGRAM_SHARE = 0.25  # share of the time reserved for the final integer program
 FIRST_COMPLEXITY = 4  # starts with this complexity if no clauses are given, then doubles it
 SMALLER_SHARE = 0.75  # share of the time limit for rules of smaller complexity
@@ -197,8 +197,9 @@ def _learnt(
             nodes = None if rounds is None else PROGRAM_NODES
             if not limits.timed:
                 entries = sum(len(column.rows) for column in selection.columns)
-                nodes = max(PROGRAM_NODES, most_nodes(PROGRAM_STEPS, entries))
-            proved = selection.solve(deadline, generated.bound, seed, nodes) and reachable is not None
+                nodes = most_nodes(PROGRAM_STEPS, entries)
+            if limits.timed or reachable is not None:  # without a clock, only a proof is worth the work
+                proved = selection.solve(deadline, generated.bound, seed, nodes) and reachable is not None
         except KeyboardInterrupt:
             interrupted = True
     loss, chosen = selection.best

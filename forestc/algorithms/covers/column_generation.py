@@ -17,7 +17,7 @@ import numpy as np
 
 from forestc.algorithms.arrays import Floats, Ints
 from forestc.algorithms.covers.selection import Column, Cover, CoverSearch
-from forestc.algorithms.highs import make_highs, make_model
+from forestc.algorithms.highs import MOST_ITERATIONS, make_highs, make_model, steps_of
 from forestc.errors import InternalError
 from forestc.system.compiled import interruptible
 
@@ -78,7 +78,7 @@ LEAST_GAIN = 1e-7  # ignores smaller reduced gains as rounding errors
 SMOOTHING = (0.8, 0.4, 0.0)  # weighs the best duals so far against the current duals (Wentges 1997)
 FREQUENT = 5  # rounds between two local searches for a better cover
 FEW_STEPS, MANY_STEPS = 10**8, 10**17  # steps of exact pricing in most rounds, and as a last resort
-MOST_UNTIMED_STEPS = 10**9  # steps of exact pricing as a last resort without a deadline
+MOST_UNTIMED_STEPS = 3 * 10**8  # steps of exact pricing as a last resort without a deadline
 EXACT_SHARE = 0.3  # share of remaining time for FEW_TRIES, or for pricing with MANY_STEPS
 LAST_SHARE = 0.15  # share of the time reserved for the exact pricing behind the bound
 INACTIVE = -1  # marks an inactive column among the counts of idle rounds
@@ -121,13 +121,18 @@ def stoppable(function: Callable[..., Any], *values: Any, deadline: float = math
 
 
 class Master:
-    """The linear relaxation of the cover problem over the columns found so far, solved as its dual."""
+    """The linear relaxation of the cover problem over the columns found so far, solved as its dual.
 
-    def __init__(self, cover: Cover, seed: int) -> None:
+    work: limits the steps of all solutions together; see `highs.steps_of`.
+    """
+
+    def __init__(self, cover: Cover, seed: int, work: float = math.inf) -> None:
         import highspy
 
+        self._work = work
         self.cover, self._seed, self._inf = cover, seed, highspy.kHighsInf
         self._optimal = highspy.HighsModelStatus.kOptimal
+        self._limit = highspy.HighsModelStatus.kIterationLimit
         self._cost = np.zeros(0)
         self._idle: Ints = np.zeros(0, dtype=np.int64)  # rounds since each column was last used, or INACTIVE
         self._highs = make_highs(seed=seed, solver="simplex")
@@ -159,10 +164,14 @@ class Master:
                 many += 1
         return many
 
-    def solve(self) -> Relaxed:
-        """Solves the relaxation, then deactivates columns unused for more than `MOST_IDLE` rounds."""
-        self._highs.run()
-        used = self._highs if self._highs.getModelStatus() == self._optimal else self._again()
+    def solve(self) -> Relaxed | None:
+        """Solves the relaxation, then deactivates columns unused for more than `MOST_IDLE` rounds. Returns None if the
+        work does not suffice."""
+        used = self._run(self._highs)
+        if used.getModelStatus() not in (self._optimal, self._limit):
+            used = self._again()
+        if used.getModelStatus() == self._limit:
+            return None
         value, solution = float(used.getInfo().objective_function_value), used.getSolution()
         values = np.asarray(solution.col_value)
         duals, price = np.clip(values[:-1], 0.0, self.cover.penalty), max(0.0, float(values[-1]))
@@ -174,12 +183,19 @@ class Master:
             self._idle[position] = INACTIVE
         return Relaxed(value, duals, price, taken)
 
+    def _run(self, solver: Any) -> Any:
+        most = self._work / max(1, solver.getNumNz())
+        solver.setOptionValue("simplex_iteration_limit", int(min(MOST_ITERATIONS, max(0.0, most))))
+        solver.run()
+        self._work -= steps_of(solver)
+        return solver
+
     def _again(self) -> Any:
         """Solves the problem without a warm start."""
         fresh = make_highs(seed=self._seed, solver="simplex")
         fresh.passModel(self._highs.getModel())
-        fresh.run()
-        if fresh.getModelStatus() != self._optimal:
+        self._run(fresh)
+        if fresh.getModelStatus() not in (self._optimal, self._limit):
             raise InternalError(f"the master problem ended as {fresh.getModelStatus()}", where="HiGHS")
         return fresh
 
@@ -241,11 +257,12 @@ def generate(
     seed: int,
     progress: Progress | None = None,
     rounds: int | None = None,
+    work: float = math.inf,
 ) -> Generated:
     """Generates columns, searches for the best cover over them, and bounds the cost of every cover. Ctrl-C ends the
     search early. `start` holds columns to begin with; its first, its first two and so on are tried as covers. An
-    infinite deadline leaves the end to rounds and steps."""
-    run = _Run(pricer, selection, deadline, seed, progress, rounds)
+    infinite deadline leaves the end to rounds and steps. work: limits the steps of the relaxations."""
+    run = _Run(pricer, selection, deadline, progress, rounds, Master(selection.cover, seed, work), seed)
     interrupted = False
     try:
         with interruptible():
@@ -266,15 +283,15 @@ class _Run:
     """Holds the state of `generate`."""
 
     def __init__(
-        self, pricer: Pricer, selection: CoverSearch, deadline: float, seed: int, progress: Progress | None,
-        rounds: int | None,
+        self, pricer: Pricer, selection: CoverSearch, deadline: float, progress: Progress | None, rounds: int | None,
+        master: Master, seed: int,
     ) -> None:  # fmt: skip
         self.most_rounds = math.inf if rounds is None else rounds
         self.cover, self.pricer, self.selection, self.progress = selection.cover, pricer, selection, progress
         self.begin, self.deadline = time.monotonic(), deadline
         self.last_call = self.begin + (1 - LAST_SHARE) * max(0.0, deadline - self.begin)
         self.many_steps = MANY_STEPS if deadline < math.inf else MOST_UNTIMED_STEPS
-        self.master = Master(self.cover, seed)
+        self.master = master
         self.indices: dict[Hashable, int] = {}
         self.bound, self.relaxed = 0.0, float(self.cover.penalty.sum())
         self.center, self.center_price, self.center_value = np.zeros(len(self.cover.penalty)), 0.0, 0.0
@@ -319,6 +336,8 @@ class _Run:
         taken, at_price = np.zeros(len(self.selection.columns)), 0.0
         while time.monotonic() < self.deadline:
             at, self.solved = self.master.solve(), len(self.selection.columns)
+            if at is None:
+                break
             self.relaxed, taken, at_price = at.value, at.taken, at.price
             self.round += 1
             if self.round < FREQUENT or self.round % FREQUENT == 0:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 Report = Callable[[float, float], None]
+QUIET = 1.0  # seconds before a line of progress, and between two
 
 
 @dataclass
@@ -58,13 +59,28 @@ class SelectionRun:
         self.interrupted = True
 
 
-def progress(name: str, verbose: bool, callback: Callable[[float, float, float], object] | None) -> Report:
-    """Returns a report that prints the objective, its bound and the gap, and calls back with them."""
+def printer(prefix: str, verbose: bool | int | None) -> Callable[[str], None]:
+    """Returns a function that prints lines of progress: all or none as `verbose` says. If it is None, from the first
+    second on a line a second at most, to standard error."""
+    printed = time.monotonic()
+
+    def say(text: str) -> None:
+        nonlocal printed
+        if verbose:
+            sys.stdout.write(f"{prefix} {text}\n")
+        elif verbose is None and time.monotonic() > printed + QUIET:
+            printed = time.monotonic()
+            sys.stderr.write(f"{prefix} {text}\n")
+
+    return say
+
+
+def progress(say: Callable[[str], None], callback: Callable[[float, float, float], object] | None) -> Report:
+    """Returns a report that says the objective, its bound and the gap, and calls back with them."""
 
     def report(objective: float, bound: float) -> None:
         gap = (bound - objective) / max(abs(objective), 1e-12)
-        if verbose:
-            sys.stdout.write(f"{name}: objective {objective:.6f}, bound {bound:.6f}, gap {100 * gap:.2f} %\n")
+        say(f"objective {objective:.6f}, bound {bound:.6f}, gap {100 * gap:.2f} %")
         if callback is not None:
             callback(objective, bound, gap)
 

@@ -86,6 +86,7 @@ def factorize(
     rho: float = 1.0,
     time_limit: float = 60.0,
     rounds: int | None = None,
+    work: float = math.inf,
     seed: int = 0,
     start: Bits | None = None,
     progress: Progress | None = None,
@@ -94,6 +95,7 @@ def factorize(
 
     time_limit: seconds; infinity if only `rounds` ends the search.
     rounds: most rounds of column generation, for MIP(rho) and for the bound.
+    work: most steps of the relaxations of each of both: nonzeros times simplex iterations.
     start: a factor B, (k, m), to begin with, ignored if it has another shape.
 
     Raises RowsError for another X, OptionError for values not above 0, or without a limit.
@@ -104,7 +106,7 @@ def factorize(
     problem, row_of, column_of = _distinct(X)
     k_used = min(k, *problem.X.shape)
     state = _BestFactors(problem, k_used, rho, seed, progress)
-    state.rounds, state.timed = rounds, math.isfinite(time_limit)
+    state.rounds, state.work, state.timed = rounds, work, math.isfinite(time_limit)
     interrupted, bound, generated = False, 0.0, None
     try:
         if start is not None and start.shape == (k_used, X.shape[1]):
@@ -244,6 +246,7 @@ class _BestFactors:
         self.met: dict[tuple[bytes, bytes], tuple[Bits, Bits]] = {}
         self.model_value = total
         self.rounds: int | None = None
+        self.work = math.inf
         self.timed = True  # False if no step may depend on the clock
 
     def offer(self, factors: Factors) -> None:
@@ -306,6 +309,7 @@ class _BestFactors:
         generated = generate(
             pricer, selection, start=[pricer.column(a, b) for a, b in self.met.values()], deadline=deadline,
             seed=self.seed, progress=lambda state: self.tell(state, rho), rounds=self.rounds,
+            work=self.work,
         )  # fmt: skip
         self.take([generated.columns[index] for index in generated.chosen])
         return generated

@@ -30,8 +30,7 @@ SEARCH_SHARE = 0.2  # share of the time limit reserved for search around a proof
 PROBE = 0.05  # share of the time limit before "auto" may give up a proof
 PROOF_SHARE = 0.5  # share of the time limit after which "auto" gives up any proof
 FIRST_SEARCH = 0.3  # seconds of search before a proof at most
-# Limits the branches of a proof without a time limit; each column halves the number, as it doubles their time.
-LEAST_BRANCHES, MOST_BRANCHES = 100, 2**26
+PROOF_WORK = 3e10  # steps of a proof without a time limit; see `prove`
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,12 +143,12 @@ def _solved(
     if method == "search" or stop.is_set():
         return NetworkProof(network, math.inf, 0)
     last = SEARCH_SHARE * (end - start) if samples is None else 0.0  # seconds for another search
-    most_nodes = None if math.isfinite(end) else max(LEAST_BRANCHES, MOST_BRANCHES >> n)
+    most_work = math.inf if math.isfinite(end) else PROOF_WORK
     until, outlook = end - last, None
     if method == "auto" and samples is None:
         until = start + PROOF_SHARE * (end - start)
         outlook = Outlook(start + PROBE * (end - start), until)
-    proof = prove(scorer, k, most, network, end=until, better=tell, outlook=outlook, most_nodes=most_nodes)
+    proof = prove(scorer, k, most, network, end=until, better=tell, outlook=outlook, most_work=most_work)
     if proof.found.score < proof.bound and time.monotonic() < end and samples is None:
         again = search(scorer, k, most, end=end, seed=seed + 1, better=better)
         return proof._replace(found=max(proof.found, again))

@@ -44,11 +44,12 @@ class BoundedTreewidthNetwork(SearchEstimator):
     states : sequence of int, optional
         Number of states of each column. Default: the largest state plus one, at least 2.
     n_runs, time_limit : int, float, optional
-        Runs of the search (4 if neither is given) and seconds. Without a time limit two fits are equal.
+        Runs of the search (4 if neither is given) and seconds. Without a time limit two fits are equal, and a proof
+        ends after 3e10 steps (branches times parent sets times sets of columns): some seconds for ten columns.
     warm_start, callback : bool, callable, optional
         Whether `fit` begins with the network of the previous `fit`; called with (incumbent, bound, gap) in the search.
     verbose, random_state : bool, int or RandomState instance, optional
-        Whether to print the progress; seed of the search.
+        Whether to print the progress (None: a line a second, after the first, to standard error); seed of the search.
 
     Attributes
     ----------
@@ -80,7 +81,7 @@ class BoundedTreewidthNetwork(SearchEstimator):
     def __init__(
         self, treewidth: int = 3, *, max_parents: int = 3, ess: float = 1.0, method: Method = "auto",
         states: Any = None, n_runs: int | None = None, time_limit: float | None = None, warm_start: bool = False,
-        callback: Callback | None = None, verbose: bool | int = 0, random_state: Any = None,
+        callback: Callback | None = None, verbose: bool | int | None = None, random_state: Any = None,
     ) -> None:  # fmt: skip
         self.treewidth, self.max_parents, self.ess, self.method = treewidth, max_parents, ess, method
         self.states, self.n_runs, self.time_limit, self.warm_start = states, n_runs, time_limit, warm_start
@@ -95,7 +96,7 @@ class BoundedTreewidthNetwork(SearchEstimator):
         )  # fmt: skip
         rows = self._dense(X, reset=True)
         start = self.network_.parents if self.warm_start and hasattr(self, "network_") else ()
-        return self._of(learn(rows, search, states=self.states, start=start, progress=self._progress))
+        return self._of(learn(rows, search, states=self.states, start=start, progress=self._progress()))
 
     def _of(self, network: BayesianNetwork) -> Self:
         self.network_ = network

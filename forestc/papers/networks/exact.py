@@ -6,6 +6,7 @@ Each bound comes from dynamic programming over subsets (Silander and Myllymaki 2
 from __future__ import annotations
 
 import heapq
+import math
 import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -247,13 +248,15 @@ def prove(
     end: float,
     better: Callable[[ScoredNetwork, float], None] | None = None,
     outlook: Outlook | None = None,
-    most_nodes: int | None = None,
+    most_work: float = math.inf,
 ) -> NetworkProof:
-    """Returns the best network of treewidth at most k. If the proof does not finish in time, in `most_nodes` branches
-    or before Ctrl-C, the result is the best network found with an upper bound on all scores."""
+    """Returns the best network of treewidth at most k. If the proof does not finish in time, before Ctrl-C or in
+    `most_work` steps (branches times parent sets times subsets of the variables), the result is the best network found
+    with an upper bound on all scores."""
     n = len(scorer.states)
     families = make_families(scorer, most)
     space = make_space(n)
+    most_nodes = max(1.0, most_work / (len(families.masks) << n))
     chosen, edges = np.zeros(n, np.int64), np.zeros((n * n, 2), np.int64)
     none = np.zeros(n, np.int64)
     best, mark, nodes = start, 0, 0
@@ -262,7 +265,7 @@ def prove(
     waiting: list[tuple[float, int, Ints, Ints, Ints]] = [(-bound, 0, none, none, chosen.copy())]
     negative, reported = -bound, time.monotonic()
     try:
-        while waiting and time.monotonic() < end and (most_nodes is None or nodes < most_nodes):
+        while waiting and time.monotonic() < end and nodes < most_nodes:
             negative, _, forbidden, required, families_of = heapq.heappop(waiting)
             if -negative <= best.score + slack:
                 return NetworkProof(best, best.score, nodes)

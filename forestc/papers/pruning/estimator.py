@@ -14,7 +14,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from forestc.algorithms.members.selection_run import progress
+from forestc.algorithms.members.selection_run import printer, progress
 from forestc.errors import MissingExtraError, OptionError
 from forestc.papers.parameter_types import check_types
 from forestc.papers.pruning.candidates import members_of, train_candidates
@@ -73,8 +73,8 @@ class PrunedEnsemble(VotingMixin, ClassifierMixin, BaseEstimator):  # type: igno
         Whether the next `fit` also starts from the members of the last one.
     callback : callable, optional
         Called with the objective, its bound and the gap after each change.
-    verbose : bool, default=False
-        Whether a line is printed after each change.
+    verbose : bool, optional
+        Whether a line is printed after each change. None: a line a second, after the first, to standard error.
     random_state : int, RandomState instance or None, default=None
         Seed of the split, of the default forest and of the search.
 
@@ -116,7 +116,7 @@ class PrunedEnsemble(VotingMixin, ClassifierMixin, BaseEstimator):  # type: igno
     time_limit: float | None = None
     warm_start: bool = False
     callback: Callback | None = None
-    verbose: bool = False
+    verbose: bool | None = None
     random_state: Any = None
 
     def fit(self, X: Any, y: Any) -> Self:
@@ -157,7 +157,7 @@ class PrunedEnsemble(VotingMixin, ClassifierMixin, BaseEstimator):  # type: igno
         self._candidates, votes, labels = train_candidates(source, X, y, self.validation_fraction, random)
         self.candidates_, self.classes_ = self._candidates.members, self._candidates.classes
         begin = getattr(self, "members_", ()) if self.warm_start else ()
-        report = progress("PrunedEnsemble", self.verbose, self.callback)
+        report = progress(printer("PrunedEnsemble:", self.verbose), self.callback)
         chosen = method.choose(votes, labels, len(self.classes_), seed=seeds[1], begin=begin, report=report)
         self.members_ = np.array(chosen.members, dtype=np.int64)
         self.threshold_ = chosen.threshold if len(self.classes_) == 2 else None

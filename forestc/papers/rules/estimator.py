@@ -55,13 +55,13 @@ class BooleanRuleClassifier(ClassifierMixin, SearchEstimator):  # type: ignore[m
         Weights of the classes in the loss. Default: 1 for each.
     max_iter, time_limit : int and float, optional
         Most rounds of column generation for each rule, and seconds for all rules. Default: 30 rounds without a time
-        limit; then two fits are equal.
+        limit; then two fits are equal, and each proof ends after 3e8 steps (some seconds).
     warm_start : bool, default=False
         Whether `fit` begins with the clauses that the previous `fit` found, if the conditions are the same.
     callback : callable, optional
         Called with (incumbent, bound, gap) of the rule at hand during the search.
-    verbose : int, default=0
-        Whether to print the progress.
+    verbose : bool or int, optional
+        Whether to print the progress. None: a line a second, after the first, to standard error.
     random_state : int, RandomState instance or None, default=None
         Seed of the search.
 
@@ -97,7 +97,8 @@ class BooleanRuleClassifier(ClassifierMixin, SearchEstimator):  # type: ignore[m
     def __init__(
         self, *, form: Form = "dnf", complexity: int = 10, quantiles: int = 10, longest: int | None = None,
         class_weight: Any = None, max_iter: int | None = None, time_limit: float | None = None,
-        warm_start: bool = False, callback: Callback | None = None, verbose: bool | int = 0, random_state: Any = None,
+        warm_start: bool = False, callback: Callback | None = None, verbose: bool | int | None = None,
+        random_state: Any = None,
     ) -> None:  # fmt: skip
         self.form, self.complexity, self.quantiles, self.longest = form, complexity, quantiles, longest
         self.class_weight, self.max_iter, self.time_limit = class_weight, max_iter, time_limit
@@ -138,7 +139,7 @@ class BooleanRuleClassifier(ClassifierMixin, SearchEstimator):  # type: ignore[m
         before = self._sets.rules if self.warm_start and getattr(self, "_conditions", None) == conditions else ()
         self._conditions, self._categories = conditions, [categories_of(column) for column in columns]
         self._sets: RuleSets = learn_rule_sets(
-            condition_bits(conditions, columns), label, limits, progress=self._progress, weight=weight,
+            condition_bits(conditions, columns), label, limits, progress=self._progress(), weight=weight,
             groups=np.array([condition.column for condition in conditions], dtype=np.int64),
             start=[rule.candidates for rule in before] if len(before) == len(self.classes_) else [],
         )  # fmt: skip

@@ -8,8 +8,10 @@ import pytest
 from scipy.sparse import csr_array
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from forestc.algorithms.members import selection_run
 from forestc.errors import OptionError, RowsError
 from forestc.papers import BinaryMatrixFactorization
+from forestc.papers.factorization import estimator
 
 
 class OfSigns(BinaryMatrixFactorization):
@@ -78,6 +80,19 @@ def test_callbacks_interrupts_and_time_limits(capsys):
     assert "local search 1: error" in capsys.readouterr().out
     short = BinaryMatrixFactorization(6, time_limit=0.2, random_state=0).fit(X)  # the number of rounds is not limited
     assert short.bound_ <= short.reconstruction_error_ < X.sum()
+
+
+def test_the_search_ends_by_work_that_repeats(monkeypatch, capsys):
+    X = matrix(3, 50, 16, 4, 0.1)
+    monkeypatch.setattr(estimator, "WORK", 1e6)
+    monkeypatch.setattr(selection_run, "QUIET", 0.0)
+    one, two = (BinaryMatrixFactorization(4, random_state=0).fit(X) for _ in range(2))
+    assert 1 <= one.n_iter_ == two.n_iter_ < estimator.ROUNDS and one.bound_ == two.bound_ > 0
+    assert np.array_equal(one.components_, two.components_)
+    said = capsys.readouterr()
+    assert "[BinaryMatrixFactorization] round 1" in said.err and not said.out
+    BinaryMatrixFactorization(4, random_state=0, verbose=0).fit(X)
+    assert not capsys.readouterr().err
 
 
 def test_a_time_limit_holds():
