@@ -140,8 +140,8 @@ class ModelError(ForestcError):
     """An error of the model: it can't be read, or forestc can't compile it exactly."""
 
 
-class RowsError(ForestcError):
-    """An error of the rows: they can't be read, or do not match the model."""
+class RowsError(ForestcError, ValueError):
+    """An error of the rows: they can't be read, or do not match the model. A ValueError too, as scikit-learn asks."""
 
 
 class OptionError(ForestcError):

@@ -10,7 +10,8 @@ from sklearn.datasets import load_diabetes, load_iris
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor, VotingClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import ConfusionMatrixDisplay
-from sklearn.model_selection import cross_val_predict, cross_val_score
+from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
+from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import check_is_fitted
 from thinned import thinned
 
@@ -133,6 +134,30 @@ def test_cross_validation_of_the_compiled_form():
     assert repr(hardware).startswith("CompiledClassifier(")
     with pytest.raises(NotFittedError):
         hardware.predict(X)
+
+
+@parametrize_with_checks(
+    [
+        forestc.CompiledClassifier(RandomForestClassifier(3, max_depth=3, random_state=0)),
+        forestc.CompiledRegressor(RandomForestRegressor(3, max_depth=3, random_state=0)),
+    ],
+    expected_failed_checks=lambda estimator: {
+        "check_classifiers_train": "a margin of 0 is class 1, as at the model's threshold; scikit-learn's is class 0"
+    },
+)
+def test_checks_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+def test_a_search_over_the_compiled_form_compiles_to_what_it_predicts(tmp_path):
+    X, y = load_iris(return_X_y=True)
+    classifier = forestc.CompiledClassifier(RandomForestClassifier(3, random_state=0))
+    search = GridSearchCV(classifier, {"estimator__max_depth": [2, 3]}, cv=2).fit(X, y)
+    design = forestc.compile(search, X, tmp_path / "out", label=y).design
+    rows = rows_near_thresholds(forestc.load(search), X, 500)
+    assert np.array_equal(design.predict(rows), search.predict(rows))
+    smaller = clone(classifier).set_params(level=0).fit(X, y)
+    assert "level=0" in forestc.load(smaller).provenance.notes[-1]
 
 
 def test_a_regressor_is_no_classifier():

@@ -40,11 +40,12 @@ def equals(study: Study) -> dict[int, int]:
 
 
 def write_front(study: Study) -> None:
-    """Writes front.csv (the front and the recommended design) and study.parquet (all trials)."""
+    """Writes front.csv (the front and the recommended design; no times, so that it repeats) and study.parquet (all
+    trials)."""
     rows = _shown_rows(study)
-    columns = list(dict.fromkeys(key for row in rows for key in row))
+    columns = [key for key in dict.fromkeys(key for row in rows for key in row) if key != "seconds"]
     text = io.StringIO()
-    writer = csv.DictWriter(text, columns, lineterminator="\n")
+    writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
     (study.folder / FRONT).write_text(text.getvalue(), encoding="utf-8")

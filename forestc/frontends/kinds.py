@@ -412,7 +412,7 @@ def load_object(model: object, iterations: Iterations = None) -> Forest:
     if getattr(model, "__dict__", {}).get("best_estimator_") is not None:
         refuse_cut(iterations)
         return read_search(model, type(model).__name__, load_object)
-    if type(model).__module__.startswith("forestc.papers.") and hasattr(model, "as_forest"):
+    if type(model).__module__.startswith("forestc.") and hasattr(model, "as_forest"):
         refuse_cut(iterations)
         forest: Forest = model.as_forest()
         return forest

@@ -5,18 +5,21 @@ With cross_val_score they estimate the hardware's accuracy on unseen rows.
 
 from __future__ import annotations
 
+from copy import deepcopy
+from dataclasses import replace
 from typing import Any, Self
 
 from forestc.commands.compile import quantize
-from forestc.errors import MissingExtraError, ModelError
+from forestc.errors import MissingExtraError, ModelError, RowsError
 from forestc.forest.ir import Forest
 from forestc.frontends import load
 from forestc.manifest.fitted_estimator import QuantizedModel
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
+    from sklearn.utils import get_tags
     from sklearn.utils.metaestimators import available_if
-    from sklearn.utils.validation import check_is_fitted
+    from sklearn.utils.validation import check_is_fitted, validate_data
 except ImportError:
     raise MissingExtraError("scikit-learn", "sklearn") from None
 
@@ -68,7 +71,7 @@ class _CompiledEstimator(BaseEstimator):  # type: ignore[misc]
             kind, right = ("classifier", "CompiledClassifier") if model.decides else ("regressor", "CompiledRegressor")
             raise ModelError(f"{type(self).__name__} was given a {kind}", where="estimator", do=f"use {right}")
         self.quantized_ = QuantizedModel(model, quantize(model, X, y, self.passes, level=self.level))
-        self.n_features_in_ = model.columns
+        validate_data(self, X, skip_check_array=True)
         return self
 
     @property
@@ -76,6 +79,25 @@ class _CompiledEstimator(BaseEstimator):  # type: ignore[misc]
         """The quantized forest."""
         check_is_fitted(self)
         return self.quantized_.forest
+
+    def as_forest(self) -> Forest:
+        """Reads the trained model, as `forestc.load` and `forestc.compile` do.
+
+        `compile` makes the design that this estimator predicts with if it is given the same rows, passes and level.
+
+        Returns
+        -------
+        Forest
+            The trained model. A note names the passes and the level that are not the default.
+        """
+        check_is_fitted(self)
+        model = self.quantized_.model
+        given = {"passes": self.passes, "level": self.level}
+        options = ", ".join(f"{name}={value!r}" for name, value in given.items() if value is not None)
+        if not options:
+            return model
+        note = f"{type(self).__name__}: it predicts with the design that `compile` makes with {options}"
+        return replace(model, provenance=replace(model.provenance, notes=(*model.provenance.notes, note)))
 
     def predict(self, X: object) -> Any:
         """Predicts with the quantized forest.
@@ -95,8 +117,23 @@ class _CompiledEstimator(BaseEstimator):  # type: ignore[misc]
         RowsError
             If the rows do not match the model.
         """
+        return self._quantized_for(X).predict(X)
+
+    def _quantized_for(self, X: object) -> QuantizedModel:
         check_is_fitted(self)
-        return self.quantized_.predict(X)
+        if getattr(X, "ndim", 2) == 1:
+            raise RowsError(
+                "they have one dimension",
+                where="the rows",
+                do="Reshape your data to (rows, columns): one row by X.reshape(1, -1)",
+            )
+        validate_data(self, X, reset=False, skip_check_array=True)
+        return self.quantized_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = deepcopy(get_tags(self.estimator))
+        tags._skip_test = tags.array_api_support = False
+        return tags
 
 
 class CompiledClassifier(ClassifierMixin, _CompiledEstimator):  # type: ignore[misc]
@@ -163,8 +200,7 @@ class CompiledClassifier(ClassifierMixin, _CompiledEstimator):  # type: ignore[m
         RowsError
             If the rows do not match the model.
         """
-        check_is_fitted(self)
-        return self.quantized_.predict_proba(X)
+        return self._quantized_for(X).predict_proba(X)
 
     @_has("decision_function")  # type: ignore[untyped-decorator]
     def decision_function(self, X: object) -> Any:
@@ -185,8 +221,7 @@ class CompiledClassifier(ClassifierMixin, _CompiledEstimator):  # type: ignore[m
         RowsError
             If the rows do not match the model.
         """
-        check_is_fitted(self)
-        return self.quantized_.decision_function(X)
+        return self._quantized_for(X).decision_function(X)
 
 
 class CompiledRegressor(RegressorMixin, _CompiledEstimator):  # type: ignore[misc]

@@ -143,6 +143,8 @@ def _json_lines(text: str, where: str) -> list[_Line]:
 
     try:
         record = json.loads(text, object_pairs_hook=pairs)
+    except RowsError:
+        raise
     except (ValueError, RecursionError) as error:
         line = f", line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
         raise RowsError("is not readable JSON", where=where + line, do='write {"age": [0, 120]}') from None

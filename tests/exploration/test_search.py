@@ -107,6 +107,7 @@ def test_what_is_lost_is_counted_against_the_model(done):
 def test_tables_hold_what_the_study_does(done):
     rows = list(csv.DictReader((done.folder / "front.csv").read_text().splitlines()))
     assert [int(row["trial"]) for row in rows] == [trial.number for trial in done.front]
+    assert "seconds" not in rows[0]
     assert float(rows[0]["accuracy"]) == done.front[0].validation.value
     table = pq.read_table(done.folder / "study.parquet")
     assert table.num_rows == TRIALS and {"lut", "accuracy", "accuracy_se", "option:shrink"} <= set(table.column_names)
