@@ -479,13 +479,12 @@ def open_design(folder: str | Path) -> Design:
         _check_options(manifest["options"])
         if "synthesis" in manifest["made"]:
             check_figures("synth", manifest["made"]["synthesis"], "made.synthesis")
-    model, forest = (_forest(folder, name, texts[name]) for name in (MODEL, QUANTIZED))
-    design = Design(folder, manifest, model, forest)
-    if changed := _changed(manifest, texts):
-        raise ForestcError(f"was changed after forestc wrote it: {', '.join(changed)}", where=str(folder), do=AGAIN)
-    if manifest["hash"] != design_hash(texts[QUANTIZED], manifest["options"]):
-        raise ForestcError(f"{QUANTIZED} and {MANIFEST} do not belong together", where=str(folder), do=AGAIN)
-    with refusing(folder / MANIFEST, AGAIN):
+        model, forest = (_forest(folder, name, texts[name]) for name in (MODEL, QUANTIZED))
+        design = Design(folder, manifest, model, forest)
+        if changed := _changed(manifest, texts):
+            raise ForestcError(f"was changed after forestc wrote it: {', '.join(changed)}", where=str(folder), do=AGAIN)
+        if manifest["hash"] != design_hash(texts[QUANTIZED], manifest["options"]):
+            raise ForestcError(f"{QUANTIZED} and {MANIFEST} do not belong together", where=str(folder), do=AGAIN)
         _check_agrees(design)
     return design
 
