@@ -31,7 +31,7 @@ from forestc.manifest.notebook import shows
 from forestc.options.commands import CheckOptions
 from forestc.report.tables import check_text
 from forestc.rows.batches import ArrayRows, Rows
-from forestc.rows.given import fingerprint, rows_from
+from forestc.rows.given import fingerprint, rows_from, unseen_notes
 from forestc.rows.range_files import ranges_again
 from forestc.rows.ranges import made_rows, outside
 from forestc.toolchain.run import together
@@ -138,7 +138,7 @@ def _given(design: Design, options: CheckOptions) -> _Given:
     ranges = ranges_again(design.manifest.get("made", {}).get("rows", {}), design.model)
     if options.rows is not None:
         rows = rows_from(options.rows, design.model, options.label)
-        given = _Given(rows, fingerprint(options.rows, rows))
+        given = _Given(rows, fingerprint(options.rows, rows), unseen_notes(rows, design.model, options.unseen))
     elif ranges is not None:
         rows = made_rows(design.model, ranges, (design.forest,))
         given = _Given(rows, fingerprint(rows, rows) | {"made": True})
@@ -149,7 +149,7 @@ def _given(design: Design, options: CheckOptions) -> _Given:
             do=f"give {opt.rows:FILE}, or {opt.prove}",
         )
     if ranges is not None and (beyond := outside(ranges, design.model, given.rows)):
-        given = replace(given, notes=(beyond,))
+        given = replace(given, notes=(*given.notes, beyond))
     return given
 
 

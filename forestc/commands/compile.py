@@ -74,7 +74,7 @@ from forestc.report.widths import as_text
 from forestc.rows.batches import Rows
 from forestc.rows.cluster import on_cluster
 from forestc.rows.columns import accept_missing, name_classes
-from forestc.rows.given import fingerprint, refuse_sampled, rows_for_model, share_of
+from forestc.rows.given import fingerprint, refuse_sampled, rows_for_model, share_of, unseen_notes
 from forestc.rows.range_files import ranges_record
 from forestc.rows.ranges import Ranges, made_rows
 
@@ -348,7 +348,8 @@ def _load(run: Compilation) -> None:
         run.record = ranges_record(options.ranges, run.given, run.source)
     else:
         run.record = fingerprint(options.rows, run.given)
-    run.notes = [*map(said, run.source.provenance.notes), *row_notes, *_renamed(run.source.name)]
+    unseen = () if isinstance(run.given, Ranges) else unseen_notes(run.given, run.source, options.unseen)
+    run.notes = [*map(said, run.source.provenance.notes), *row_notes, *unseen, *_renamed(run.source.name)]
     for note in run.notes:
         options.progress(note)
     run.c, run.lowering = options, run.request.lowering

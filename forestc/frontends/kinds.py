@@ -227,7 +227,7 @@ KINDS = (
         do=SAVE_XGBOOST,
     ),
     Kind(
-        "text in UTF-16, as PowerShell writes it",
+        "a text in UTF-16, as PowerShell writes it",
         _begins(b"\xff\xfe", b"\xfe\xff"),
         do="make it UTF-8: iconv -f UTF-16 -t UTF-8 FILE > NEW",
     ),
@@ -236,7 +236,11 @@ KINDS = (
         _begins(b"\xef\xbb\xbftree", b'\xef\xbb\xbfforest "'),
         do="take off its first three bytes: tail -c +4 FILE > NEW",
     ),
-    Kind("JSON in quotes", _matches(rb'"\s*\{\s*\\"'), do="write what json.loads(text) returns, without the quotes"),
+    Kind(
+        "a JSON document in quotes",
+        _matches(rb'"\s*\{\s*\\"'),
+        do="write what json.loads(text) returns, without the quotes",
+    ),
     Kind("a drawing of a tree", _matches(rb"(strict\s+)?(di)?graph\b[^\n]*\{"), do=TRAINED),
     Kind("a binary model of CatBoost (.cbm)", _begins(b"CBM1"), do=SAVE_CATBOOST, suffixes=(".cbm",)),
     Kind(

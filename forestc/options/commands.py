@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from forestc.backends.table import RUNNERS
 from forestc.errors import opt
@@ -25,6 +25,7 @@ from forestc.options.shared import (
     record_keyword,
     rows_option,
     trust_option,
+    unseen_option,
 )
 
 
@@ -52,6 +53,7 @@ class CheckOptions:
         f"what to run, a list of: {', '.join(RUNNERS)}; with {opt.port} also board; default: one for each file",
         listed=True,
     )
+    unseen: Literal["count", "error"] = unseen_option()
     every: bool = option(False, "--all", "run all engines on all vectors (slow)")
     random_rows: int = option(10_000, "--random", "number of random vectors beside the rows", least=0)
     seed: int = option(0, "--seed", "seed of the random vectors", least=0)

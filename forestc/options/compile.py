@@ -24,6 +24,7 @@ from forestc.options.shared import (
     progress_keyword,
     sampled_option,
     trust_option,
+    unseen_option,
 )
 
 _SHARE_OR_FILE = {"type": ["string", "number", "null"]}
@@ -65,6 +66,7 @@ class _ModelAndHardware:
         "features that accept missing values; auto: features with missing values in the rows; always: "
         "wherever the model does",
     )
+    unseen: Literal["count", "error"] = unseen_option()
     held_out: Any = option(
         None,
         "--held-out",

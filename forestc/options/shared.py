@@ -52,6 +52,16 @@ def label_option(help: str = "column of the true labels; for several targets: y1
     return option(None, "--label", help, "COL", kind=str, schema=schema, takes=takes)
 
 
+def unseen_option() -> Any:
+    return option(
+        "count",
+        "--unseen",
+        "categories in the rows that training never saw; count: they go where the model sends them, and a note counts "
+        "them; error: they are refused",
+        recorded=False,
+    )
+
+
 def trust_option() -> Any:
     return option(False, "--trust-pickle", "allow opening pickles; opening a pickle runs the code in it")
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +39,24 @@ def rows_for_model(
         return opened, forest, ()
     note = f"the model has no column names: the rows' columns are taken in their order, {some_names(names)}"
     return opened, adopt_names(forest, names), (note,)
+
+
+def unseen_notes(rows: Rows, forest: Forest, unseen: Literal["count", "error"]) -> tuple[str, ...]:
+    """Returns a note for each column of named categories that holds others. Raises RowsError for the first such column
+    if `unseen` is "error"."""
+    columns = zip(forest.features, forest.row_columns, strict=True)
+    named = [(feature, column) for feature, column in columns if feature.labels]
+    counts = Counter[str]()
+    for batch in rows.batches() if named else ():
+        for feature, column in named:
+            codes = batch.X[:, column]
+            counts[feature.name] += int(((codes < 0) | (codes >= len(feature.labels))).sum())
+    whats = [f"{counts[f.name]:,} values of column {f.name!r} are no category of the model" for f, _ in named
+             if counts[f.name]]  # fmt: skip
+    if whats and unseen == "error":
+        raise RowsError(whats[0], where=opt.rows, do=f"change these values, or count them: {opt.unseen:count}")
+    own = "; XGBoost itself refuses them" * (forest.provenance.source == "xgboost")
+    return tuple(f"{what}: they go where the model sends unseen ones{own}" for what in whats)
 
 
 def rows_from(rows: object, forest: Forest, label: object = None) -> Rows:

@@ -113,7 +113,7 @@ REFUSED = {
     "utf-16": (FILES["lightgbm-text"]().decode().encode("utf-16"), "text in UTF-16.*iconv"),
     "mark": (b"\xef\xbb\xbf" + FILES["lightgbm-text"](), "byte order mark"),
     "crlf": (FILES["lightgbm-text"]().replace(b"\n", b"\r\n"), "line ends are CRLF.*dos2unix"),
-    "quoted": (json.dumps(json.dumps({"learner": {}})).encode(), "JSON in quotes"),
+    "quoted": (json.dumps(json.dumps({"learner": {}})).encode(), "a JSON document in quotes"),
     "listed": (b"[" + json.dumps({"learner": {}}).encode() + b"]", "a list around JSON models"),
     "dot": (b"digraph {\n 0 [label=x]\n}", "a drawing of a tree.*give forestc the model"),
     "cbm": (b"CBM1\xd0\x1c\0\0" + bytes(50), r"binary model of CatBoost.*format='json'"),

@@ -244,3 +244,21 @@ def test_a_width_beyond_all_bounds_is_refused(tmp_path):
     skops.io.dump(model, tmp_path / "m.skops")
     with pytest.raises(ModelError, match="columns"):
         load(tmp_path / "m.skops")
+
+
+def test_categories_that_training_never_saw_are_counted_or_refused(tmp_path):
+    def frame(texts):
+        return pd.DataFrame({"c": pd.Categorical(RANDOM.choice(list(texts), 300)), "v": RANDOM.normal(size=300)})
+
+    rows, later = frame("abc"), frame("abcd")
+    labels = ((rows.c == "b") ^ (rows.v > 0.5)).astype(int)
+    model = xgboost.XGBClassifier(n_estimators=3, enable_categorical=True).fit(rows, labels)
+    done = forestc.compile(model, rows, tmp_path / "out", label=labels, targets=["c"])
+    assert not done.figures["notes"]
+    count = f"{(later.c == 'd').sum():,} values of column 'c'"
+    found = forestc.check(done.design, later, engines=["c"])
+    assert found.ok and len(found.notes) == 1 and found.notes[0].startswith(count) and "XGBoost" in found.notes[0]
+    with pytest.raises(RowsError, match=count):
+        forestc.check(done.design, later, engines=["c"], unseen="error")
+    with pytest.raises(RowsError, match=count):
+        forestc.compile(model, later, tmp_path / "other", targets=["c"], unseen="error")
