@@ -141,7 +141,7 @@ class CheckResult:
         elif self.proof is not None and not self.proof.proved:
             part = next(part for part in self.proof.parts if part.proved < part.asked)
             where = "; ".join(text for text in (part.why, edited) if text)
-            what = f"the design is refuted: {part.name}"
+            what = f"the design is {'refuted' if self.proof.refuted else 'not proved'}: {part.name}"
             if not self.proof.refuted and not edited:
                 what = f"the design is neither proved nor refuted: {part.name}, which is a limit of the proof"
                 return CheckError(what, where=where, do=UNDECIDED)

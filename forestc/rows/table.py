@@ -227,7 +227,7 @@ def _no_numbers(name: str, what: str) -> RowsError:
     return RowsError(
         f"the rows are not numbers ({what})",
         where=f"{FRAME}, feature {name!r}",
-        do="encode text columns as the model was trained",
+        do="training saw numbers there: give numbers, for an unknown text one that an encoder did not know either",
     )
 
 

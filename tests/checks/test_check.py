@@ -21,6 +21,8 @@ from forestc.backends.running import difference
 from forestc.backends.stream.axi_stream import StreamOptions
 from forestc.backends.table import RUNNERS, TARGETS, implied_roles
 from forestc.backends.verilog import engines as verilog_engines
+from forestc.checks.proof import Proof, ProofPart
+from forestc.checks.result import CheckResult
 from forestc.cli import main
 from forestc.commands.check import check
 from forestc.errors import CheckError, ForestcError, ModelError, OptionError, ToolError
@@ -424,3 +426,10 @@ def test_a_manifest_that_says_what_is_not_so_is_refused(folder, key, change):
     reseal(folder, change)
     with pytest.raises(ForestcError, match=f"manifest.json does not describe this design: {key}"):
         run(folder, engines=["netlist"])
+
+
+def test_an_undecided_proof_is_called_a_limit_and_a_refutation_is_not():
+    for refuted, changed, word in ((False, (), "limit"), (True, (), "refuted"), (False, ("m.v",), "not proved")):
+        proof = Proof([ProofPart("votes", asked=2, proved=1, why="no net holds the vote")], refuted)
+        problem = CheckResult({}, {}, None, {}, proof, changed).problem()
+        assert word in problem.what and ("limit" in problem.what) == ("prove=True" in problem.do)
