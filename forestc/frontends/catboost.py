@@ -398,7 +398,7 @@ def _loss(info: Document) -> str:
         doc = Document(read_document(doc.value.encode(), doc.where), doc.path, doc.where)
     loss = doc.get("type").text()
     if loss not in KNOWN:
-        raise doc.fail(f"loss function {loss[:60]!r} is not known", "known: " + ", ".join(sorted(KNOWN)))
+        raise doc.fail(f"loss function {loss[:60]!r} is not known", "train with one of " + ", ".join(sorted(KNOWN)))
     return loss
 
 

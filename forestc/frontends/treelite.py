@@ -215,7 +215,11 @@ def _arrays(model: Model, index: int, categories: dict[int, int]) -> Arrays:
     for node in np.flatnonzero(arrays["node_type"] == _CATEGORICAL).tolist():
         most = int(_codes(arrays, node).max(initial=0)) + 1
         if most > MAX_CATEGORIES:
-            raise ModelError(f"category {most - 1}", where=f"tree {index}, node {node}", do=f"at most {MAX_CATEGORIES}")
+            raise ModelError(
+                f"category {most - 1}",
+                where=f"tree {index}, node {node}",
+                do=f"train on {MAX_CATEGORIES} categories at most",
+            )
         column = int(arrays["split_index"][node])
         categories[column] = max(categories.get(column, 1), most)
     return arrays

@@ -130,7 +130,9 @@ def _forest(
     """Builds the Forest. sigmoid: LightGBM's parameter sigmoid with all digits; None to use the one in `saved`."""
     name, _, rest = saved.objective.strip().partition(" ")
     if name and name not in LINKS:
-        raise ModelError(f"objective {name[:60]!r} is not known", where=where, do="known: " + ", ".join(LINKS))
+        raise ModelError(
+            f"objective {name[:60]!r} is not known", where=where, do="train with one of " + ", ".join(LINKS)
+        )
     link = _link(name or "none", rest.split(), where)
     if sigmoid is not None and name in SIGMOID:
         link = replace(link, slope=float(sigmoid))
@@ -187,7 +189,7 @@ def _link(name: str, options: Sequence[str], where: str) -> Link:
                 do="known options are num_class, sigmoid and sqrt: train without others",
             )
     if not 0 < slope < math.inf:
-        raise ModelError(f"the sigmoid's parameter is {slope}", where=where, do="it is a positive number")
+        raise ModelError(f"the sigmoid's parameter is {slope}", where=where, do="train with a sigmoid above 0")
     if "sqrt" in options and name in SQUARES:
         return Link("square")
     return Link(LINKS[name], slope if name in SIGMOID else 1.0)

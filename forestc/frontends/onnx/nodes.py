@@ -102,7 +102,7 @@ def classic_nodes(attributes: Attributes, votes: str, dtype: DTypeLike) -> NodeA
     nan_true = _missing_true(attributes, n)
     begins = np.flatnonzero(np.diff(trees, prepend=trees[0] ^ 1))
     if len(begins) > MAX_TREES:
-        raise attributes.fail(f"has {len(begins)} trees", f"at most {MAX_TREES} are read")
+        raise attributes.fail(f"has {len(begins)} trees", f"at most {MAX_TREES} are read: train fewer trees")
     positions = _NodePositions(attributes, trees, ids, begins)
     inner = mode != IS_LEAF
     at = np.flatnonzero(inner)

@@ -120,7 +120,9 @@ def _over_rows(graph: TreeGraph, provenance: Provenance, where: str) -> Forest:
             do="read columns of the input alone, or give the input its true shape",
         )
     if read and read[-1] >= MAX_COLUMNS:
-        raise ModelError(f"a condition reads column {read[-1]}", where=where, do=f"at most {MAX_COLUMNS} are read")
+        raise ModelError(
+            f"a condition reads column {read[-1]}", where=where, do=f"train on {MAX_COLUMNS} columns at most"
+        )
     columns = {index: table.column(index) for index in read}
     width = graph.columns
     if width is None:  # A single input without a width has at least the columns that trees read.

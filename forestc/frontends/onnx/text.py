@@ -135,7 +135,7 @@ def text_features(
     for index, vocabulary in vocabularies.items():
         if len(vocabulary.codes) > MAX_CATEGORIES:
             what = f"the graph knows {len(vocabulary.codes)} texts of column {names.get(index, index)}"
-            raise ModelError(what, where=where, do=f"at most {MAX_CATEGORIES} are read")
+            raise ModelError(what, where=where, do=f"at most {MAX_CATEGORIES} are read: group rare texts before")
     features = [
         Feature(
             names.get(index, f"x{index}"),

@@ -62,7 +62,7 @@ def width_of(model: BaseEstimator) -> int:
     """Returns the number of columns that a fitted model or step takes. Raises ModelError for a number out of range."""
     width = int(model.n_features_in_)
     if not 0 <= width <= MAX_COLUMNS:
-        raise ModelError(f"{width} columns", where=HERE, do=f"rows of at most {MAX_COLUMNS} columns are read")
+        raise ModelError(f"{width} columns", where=HERE, do=f"train on {MAX_COLUMNS} columns at most")
     return width
 
 

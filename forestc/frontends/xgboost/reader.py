@@ -95,7 +95,9 @@ def read_saved(document: object, where: str, iterations: Iterations = None, esti
     learner = root.get("learner")
     objective = learner.get("objective").get("name").text()
     if objective not in LINKS:
-        raise learner.fail(f"objective {objective[:60]!r} is not known", "known: " + ", ".join(sorted(LINKS)))
+        raise learner.fail(
+            f"objective {objective[:60]!r} is not known", "train with one of " + ", ".join(sorted(LINKS))
+        )
     params = learner.get("learner_model_param")
     columns, outputs = params.get("num_feature").integer(1, MAX_COLUMNS), _outputs(params, objective)
     version = tuple(root.get("version", []).array(np.int64).tolist())
