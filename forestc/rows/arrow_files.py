@@ -27,6 +27,8 @@ def readable(where: Path | str, what: str = "can't be read", do: str = WHOLE) ->
     """Turns errors that libraries raise on damaged files, within a `with`, into RowsError."""
     try:
         yield
+    except RowsError:
+        raise
     except _UNREADABLE as error:
         reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
         raise RowsError(f"{what} ({reason})", where=str(where), do=do) from None

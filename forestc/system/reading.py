@@ -16,10 +16,12 @@ _KINDS = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a de
 def check_file(path: Path, kind: type[ForestcError]) -> None:
     """Raises an error of type `kind` unless the path is a file or a folder. For a missing file its remedy names a
     similar one of the same folder."""
+    mode = 0
     with suppress(OSError, ValueError):
         mode = path.stat().st_mode
-        if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
-            return
+    if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
+        return
+    if mode:
         what = _KINDS.get(stat.S_IFMT(mode), "something else")
         raise kind(f"{what}, not a file", where=str(path), do="write the content to a file, and give that")
     beside: list[str] = []
