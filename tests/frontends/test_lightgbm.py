@@ -309,7 +309,7 @@ def test_what_is_refused_of_live_models(make, message):
         (
             "label_index=0",
             "objective=binary sigmoid:0",
-            "the sigmoid's parameter is 0.0; m.txt; it is a positive number",
+            "the sigmoid's parameter is 0.0; m.txt; train with a sigmoid above 0",
         ),
         ("label_index=0", "objective=binary sigmoid:inf", "the sigmoid's parameter is not a number: 'inf'"),
         ("label_index=0", "objective=regression cubed", "objective regression with 'cubed', which is not known"),
