@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from forestc.errors import OptionError, RowsError, opt
 from forestc.forest.builder import changed
+from forestc.forest.conditions import InSpans
 from forestc.forest.ir import Feature, Forest
 from forestc.forest.numbers import Category, Float
 from forestc.rows.batches import ArrayRows, Batch, Rows
@@ -242,6 +243,7 @@ class TableRows:
     read_columns: tuple[Any, ...]  # names by column; None if no condition reads it
     reader: LabelReader
     labels: Mapping[int, tuple[str, ...]]  # category names by column of the rows
+    unknown: Mapping[int, float]  # number that stands for any text, by column of the rows
     names: tuple[str, ...] = ()  # names of the columns; empty if the model has names
 
     def batches(self) -> Iterator[Batch]:
@@ -268,6 +270,9 @@ class TableRows:
                     values = batch.column(name)
                     if isinstance(self.table, FrameTable) and labels:
                         values = self.table.named(values, name, labels)
+                    if column in self.unknown:
+                        number = self.unknown[column]
+                        values = np.array([number if isinstance(x, str) else x for x in values.tolist()], dtype=object)
                     X[:, column], holds = self.table.numbers(values, str(name), labels)
                     text |= dict.fromkeys(holds, str(name)) if labels else {}
             if len(text) > 1:
@@ -315,13 +320,26 @@ def _match(table: Table, forest: Forest, reader: LabelReader) -> TableRows:
     others = [name for name in table.names if name not in reader.columns]
     match = find_columns(forest, others if table.headed else len(others), table.where)
     read_columns: list[Any] = [None] * forest.width
-    labels = {}
-    for feature, index, column in zip(forest.features, forest.row_columns, match.columns, strict=True):
-        read_columns[index] = others[column]
-        _refuse_unclear_categories(forest, feature, table, others[column])
+    labels, unknown = {}, {}
+    for place, (feature, column) in enumerate(zip(forest.features, match.columns, strict=True)):
+        name, index = others[column], forest.row_columns[place]
+        read_columns[index] = name
+        _refuse_unclear_categories(forest, feature, table, name)
         if feature.labels:
             labels[index] = feature.labels
-    return TableRows(table, tuple(read_columns), reader, labels, match.names)
+        elif isinstance(table, FrameTable) and table.mixed(name) and (number := _unlike_any(forest, place)) is not None:
+            unknown[index] = number
+    return TableRows(table, tuple(read_columns), reader, labels, unknown, match.names)
+
+
+def _unlike_any(forest: Forest, feature: int) -> float | None:
+    """Returns a number that stands for all but the numbers to which conditions compare a feature; None if some
+    condition is a threshold. An encoder of numbers takes unknown texts like unknown numbers."""
+    tests = [forest.conditions[index].test for index in forest.conditions.of(feature)]
+    cuts = [[cut for cut in test.cuts if cut != -np.inf] if isinstance(test, InSpans) else [0.0] for test in tests]
+    single = all(len(ends) % 2 == 0 and np.array_equal(np.nextafter(ends[::2], np.inf), ends[1::2]) for ends in cuts)
+    known = [cut for ends in cuts for cut in ends]
+    return max(known) if known and single and not forest.on_words else None
 
 
 def _array_rows(table: ArrayTable, forest: Forest) -> ArrayRows:

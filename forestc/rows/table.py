@@ -134,6 +134,11 @@ class FrameTable:
         stated = None if self.arrow else getattr(getattr(self._column(name), "dtype", None), "categories", None)
         return [] if stated is None else list(stated)
 
+    def mixed(self, name: Any) -> bool:
+        """Returns True if a column may hold numbers and texts."""
+        dtype = None if self.arrow else getattr(self._column(name), "dtype", None)
+        return isinstance(dtype, np.dtype) and dtype.kind == "O"
+
     def named(self, column: NDArray[Any], name: Any, labels: tuple[str, ...]) -> NDArray[Any]:
         """Returns a column with texts in place of categories that are whole numbers, if the labels are such texts."""
         if not {whole_text(category) for category in self.categories(name)} & set(labels):
