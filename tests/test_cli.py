@@ -119,6 +119,7 @@ def test_skops_model_of_the_examples(run):
         (["compile", "ill.json", "--rows", "rows.csv", "-o", "rows.csv"], 1, "rows.csv: is a file"),
         (["compile", "ill.json", "--rows", "rows.csv", "-o", "."], 1, "which forestc did not write"),
         (["compile", "ill.json", "--rows", "rows.csv", "-o", "/proc/x"], 1, "can't be written"),
+        (["compile", "ill.json", "-o", "x", "--c", "types=f0=float,layout=nodes"], 2, "write types= last"),
         (["compile", "ill.json", "--rows", "rows.csv", "-o", "x", "--target", "chisel"], 2, "unknown target 'chisel'"),
         (["compile", "ill.json", "--rows", "rows.csv", "-o", "x", "-p", "simplfy"], 2, "unknown pass 'simplfy'"),
         (["compile", "ill.json", "--rows", "rows.csv", "-o", "x", "--latency", "-1"], 2, "latency -1"),

@@ -4,6 +4,7 @@ has run."""
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -43,6 +44,10 @@ def test_a_folder_that_is_not_ours(tmp_path, no_passes):
         compile_iris(tmp_path / "notes.txt")
     with pytest.raises(ForestcError, match="can't be written"):
         compile_iris(tmp_path / "notes.txt" / "out")
+    with pytest.raises(ForestcError, match="/: is the root"):
+        compile_iris(Path("/"))
+    with pytest.raises(ForestcError, match="too long a name"):
+        compile_iris(tmp_path / ("x" * 300))
 
 
 @pytest.mark.parametrize(

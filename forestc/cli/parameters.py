@@ -184,6 +184,9 @@ def _take_keys(result: dict[str, Any], group: Group, text: str) -> None:
         entry, spec = group.keys[name]
         if spec.takes_rest:
             value, after = rest.partition("=")[2], ""
+            for other in (piece.partition("=")[0].strip() for piece in value.split(",")[1:]):
+                if other.replace("_", "-") in group.keys:
+                    raise OptionError(f"{other}= stands behind {name}=", where=flag, do=f"write {name}= last")
         kind = value_type(group.kind, entry.name)
         if kind is bool and not has_value:
             value = "true"

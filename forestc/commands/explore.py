@@ -44,7 +44,7 @@ from forestc.search.memory import FOLDER as KEPT
 from forestc.system.calls import cores, lock_file
 from forestc.system.records import inside
 from forestc.system.version import __version__
-from forestc.system.writing import writing
+from forestc.system.writing import check_name, writing
 
 # A study's command line omits options that do not change its results.
 _HOW_IT_RUNS = ("out", "jobs", "scheduler", "storage", "trial_seconds", "trial_mb", "resume")
@@ -324,6 +324,7 @@ def _refuse(study: Study) -> None:
 @contextmanager
 def _held(folder: Path, *, resume: bool) -> Iterator[None]:
     """Locks the study's folder. Raises ForestcError if it is unsuitable or in use."""
+    check_name(folder, str(folder))
     if resume:
         open_study(folder)  # raises for a folder that is not a study
         there = [f"{TRIALS}/{path.name}" for path in (folder / TRIALS).glob("*")]

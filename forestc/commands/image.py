@@ -94,7 +94,10 @@ class _Quantized:
 
 
 def _several(source: object) -> list[object]:
-    return list(source) if isinstance(source, list | tuple) else [source]
+    sources = list(source) if isinstance(source, list | tuple) else [source]
+    if not sources:
+        raise OptionError("there is none", where="the models", do="give a model, or several in a list")
+    return sources
 
 
 def _rows_of(options: ImageOptions, sources: Sequence[object]) -> list[object]:

@@ -48,7 +48,7 @@ from forestc.system.records import (
     read_text,
     refusing,
 )
-from forestc.system.writing import left_by_simulator, replacing, writing
+from forestc.system.writing import check_name, left_by_simulator, replacing, writing
 
 MANIFEST = "manifest.json"
 MODEL = "model.forest"
@@ -578,6 +578,7 @@ def _digest_of(folder: Path, name: str) -> str | None:
 def check_writable(folder: Path) -> None:
     """Raises ForestcError if the folder is a file, holds files that forestc did not write, or can't be written."""
     where, folder = str(folder), folder.absolute()
+    check_name(folder, where)
     if folder.exists() and not folder.is_dir():
         raise ForestcError("is a file", where=where, do="give a folder")
     if folder.is_dir() and (foreign := _foreign_file(folder)):

@@ -52,8 +52,8 @@ def _announce() -> None:
             self.spoke = True
             where = _kept_in(function.stats.cache_path)
             _log.warning(
-                "forestc compiles its own functions for this computer, once (seconds of processor time; with -O2 ten "
-                "or more), %s",
+                "forestc compiles its own functions that this run needs for this computer, each of them once (seconds "
+                "of processor time; with -O2 ten or more), %s",
                 where,
             )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from fnmatch import fnmatch
@@ -12,6 +13,7 @@ from typing import Any
 
 from forestc.errors import ForestcError
 
+MOST_NAME = 200  # bytes of a name at most; file systems take 255, some of them for a scratch folder's suffix
 # Matches files that simulators leave behind, such as waveforms.
 LEFT = ("work-obj*.cf", "e~*.o", "*.vcd", "*.ghw", "*.vvp")
 
@@ -39,6 +41,14 @@ def replacing(*targets: Path) -> Iterator[list[Path]]:
                 if target.is_dir():
                     undo.callback(target.replace, new)
             undo.pop_all()
+
+
+def check_name(folder: Path, where: str) -> None:
+    """Raises ForestcError for the root of all folders, and for a name that file systems may not take."""
+    if folder.absolute() == folder.absolute().parent:
+        raise ForestcError("is the root of all folders", where=where, do="give a folder in it")
+    if len(os.fsencode(folder.name)) > MOST_NAME:
+        raise ForestcError("has too long a name", where=where, do=f"give a name of at most {MOST_NAME} bytes")
 
 
 @contextmanager

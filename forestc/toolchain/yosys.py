@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -24,6 +25,7 @@ _LUTS: Mapping[str, int] = {
     **{"WIDEFN9": 2, "CC_LUT1": 1, "CC_LUT2": 1, "CC_L2T4": 1, "CC_L2T5": 2, "CC_MX2": 1, "CC_MX4": 2},
 }
 _FLIP_FLOPS = re.compile(r"\$_DFF|\$_SDFF|\$_ALDFF|SB_DFF|TRELLIS_FF|FD[RSCP]E|^DFF|FD1P3|CC_DFF")
+_AREA = re.compile(rb"\barea\s*:\s*\"?([-+]?(?:[\d.]+(?:e[-+]?\d+)?|nan|inf(?:inity)?))\b", re.IGNORECASE)
 _CARRIES = re.compile(r"CARRY|SB_CARRY|CCU2|^ALU$|CC_ADDF")
 _MEMORIES = re.compile(
     r"RAMB|SB_RAM|SB_SPRAM|P16K|SC16K|DP8K|SRL|TRELLIS_DPR|^(SP|DP|SDP)(X9)?B?$|^p?ROM|RAM16S|DPR16|CC_BRAM"
@@ -80,7 +82,13 @@ def map_to_library(files: Sequence[Path], top: str, library: Path, *, native: bo
     """Maps Verilog files of one folder to the cells of a Liberty file. Raises ForestcError if the file can't be read,
     ToolError if it lacks cells or yosys fails."""
     folder = files[0].parent
-    (folder / "cells.lib").write_bytes(file_bytes(library, ForestcError, MOST_LIBRARY))
+    data = file_bytes(library, ForestcError, MOST_LIBRARY)
+    for area in map(float, _AREA.findall(data)):
+        if not 0 <= area < math.inf:
+            raise ForestcError(
+                f"gives a cell the area {area}", where=str(library), do="correct it: areas are from 0 on"
+            )
+    (folder / "cells.lib").write_bytes(data)
     script = [
         *(f"read_verilog {file.name}" for file in files),
         f"synth -flatten -noabc -top {top}",
@@ -102,6 +110,9 @@ def map_to_library(files: Sequence[Path], top: str, library: Path, *, native: bo
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ToolError(f"yosys's cell counts can't be read ({error})", where=str(folder)) from None
+    if not generic and not cells.area and _AREA.search(data):
+        what = f"{cells.version} writes no areas"
+        raise ToolError(what, where="yosys", do='pip install "forestc[synth]", which brings a newer one')
     if generic or not cells.area:
         what = f"has no cells for {generic} of {cells.count}" if generic else "gives its cells no area"
         raise ToolError(what, where=str(library), do="give a Liberty file with logic gates, flip-flops and their areas")

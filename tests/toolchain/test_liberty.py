@@ -56,6 +56,10 @@ def test_libraries_that_do_not_serve(design, tmp_path):
         (tmp_path / name).write_text(content)
         with pytest.raises(ToolError, match=message):
             synth(design, f"liberty:{tmp_path / name}")
+    for area in ("-2.0", "nan", "inf", "1e999"):
+        (tmp_path / "odd.lib").write_text(text.replace("area : 1.0", f"area : {area}", 1))
+        with pytest.raises(ForestcError, match=r"odd.lib: gives a cell the area"):
+            synth(design, f"liberty:{tmp_path / 'odd.lib'}")
     with pytest.raises(ForestcError, match=r".*gone.lib: there is no such file"):
         synth(design, f"liberty:{tmp_path}/gone.lib")
     with pytest.raises(OptionError, match=r"known: lut6, .*liberty:FILE"):

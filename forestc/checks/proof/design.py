@@ -19,8 +19,9 @@ from forestc.checks.proof.engine import prove_engine
 from forestc.checks.proof.equality import prove_equal, rtlil
 from forestc.checks.proof.netlist import prove_netlist
 from forestc.checks.proof.parts import Proof, ProofPart, Running
+from forestc.checks.proof.solver import no_bitwuzla
 from forestc.checks.proof.verilog_text import OutsideError, read_core
-from forestc.errors import PYTHON, CheckError, MissingToolError
+from forestc.errors import CheckError
 from forestc.forest.ir import Forest
 from forestc.manifest.design import Design
 from forestc.netlist.ir import Netlist
@@ -145,7 +146,7 @@ def prove_vhdl(
 def need_provers(design: Design, native: bool = False) -> None:
     """Raises MissingToolError if a tool for the design's proof is missing: bitwuzla, yosys or GHDL."""
     if importlib.util.find_spec("bitwuzla") is None:
-        raise MissingToolError("bitwuzla is not installed", where=PYTHON, do='pip install "forestc[prove]"')
+        raise no_bitwuzla()
     if gives(design.targets, Gives.VERILOG, Gives.VHDL, Gives.WALKERS):
         need_yosys(native)
     if gives(design.targets, Gives.VHDL):

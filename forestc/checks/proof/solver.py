@@ -5,6 +5,7 @@ The terms follow the definitions in `forestc.netlist.ir` and `forestc.forest.ir`
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias, assert_never
 
@@ -20,12 +21,18 @@ Counterexample: TypeAlias = dict[int, int]  # the word of each feature, by featu
 Model: TypeAlias = dict[str, int]  # the value of each free word, by its name
 
 
+def no_bitwuzla() -> MissingToolError:
+    """Returns the error for a missing bitwuzla. On a Mac before macOS 15 the extra leaves it out."""
+    mac = " (on a Mac it needs macOS 15)" * (sys.platform == "darwin")
+    return MissingToolError("bitwuzla is not installed", where=PYTHON, do=f'pip install "forestc[prove]"{mac}')
+
+
 def bitwuzla_library() -> Any:
     """Returns the module bitwuzla. Raises MissingToolError if it is not installed."""
     try:
         import bitwuzla
     except ImportError:
-        raise MissingToolError("bitwuzla is not installed", where=PYTHON, do='pip install "forestc[prove]"') from None
+        raise no_bitwuzla() from None
     return bitwuzla
 
 

@@ -14,13 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.algorithms.arrays import Bytes, Floats
-from forestc.errors import OptionError, located
+from forestc.errors import ForestcError, ModelError, OptionError
 from forestc.papers.networks.bayesian_network import BayesianNetwork, conditional
 from forestc.papers.networks.bounded_treewidth import Method, NetworkSearch, learn
 from forestc.papers.networks.junction_tree import JunctionTree
 from forestc.papers.networks.text import graphviz, parsed, printed
 from forestc.papers.search_estimator import Callback, SearchEstimator, relative_gap
+from forestc.system.reading import file_text
+from forestc.system.writing import writing
 
+MOST_BYTES = 2**30  # bytes of a file at most
 RUNS = 4  # runs of the search if neither runs nor time are limited
 
 Event = Mapping[Any, int | Collection[int]]
@@ -142,13 +145,17 @@ class BoundedTreewidthNetwork(SearchEstimator):
     def write(self, path: str | Path) -> None:
         """Writes the network to a file, in the text form `bayesian-network 1`."""
         self._check_fitted()
-        Path(path).write_text(printed(self.network_), encoding="utf-8")
+        with writing(Path(path)):
+            Path(path).write_text(printed(self.network_), encoding="utf-8")
 
     @classmethod
     def read(cls, path: str | Path) -> BoundedTreewidthNetwork:
         """Returns a fitted estimator from a file that `write` wrote."""
-        with located(str(path)):
-            network = parsed(Path(path).read_text(encoding="utf-8"))
+        text = file_text(Path(path), ModelError, MOST_BYTES)
+        try:
+            network = parsed(text)
+        except ForestcError as error:
+            raise ModelError(error.what, where=f"{path}, {error.where}", do=error.do) from None
         model = cls(network.treewidth, max_parents=max(map(len, network.parents)), ess=network.ess)
         model.n_features_in_ = len(network.states)
         return model._of(network)

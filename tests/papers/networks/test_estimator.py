@@ -76,9 +76,11 @@ def test_names_pictures_and_text(tmp_path):
     assert again.edges_ == model.edges_ and again.score_ == model.score_
     assert np.array_equal(again.score_samples(rows()), model.score_samples(table))
     (tmp_path / "other").write_text("nothing")
-    with pytest.raises(ModelError) as raised:
-        BoundedTreewidthNetwork.read(tmp_path / "other")
-    assert raised.value.where and raised.value.do
+    (tmp_path / "bytes").write_bytes(b"\xff\xfe")
+    for name in ("other", "bytes", "gone", "."):
+        with pytest.raises(ModelError) as raised:
+            BoundedTreewidthNetwork.read(tmp_path / name)
+        assert str(tmp_path / name) in raised.value.where and raised.value.do
 
 
 def test_two_fits_are_equal_and_a_warm_start_is_no_worse():
