@@ -101,6 +101,6 @@ def test_the_command_line_takes_types(given, tmp_path, run):
     assert json.loads(out)["targets"] == ["c"]
     text = (tmp_path / "d" / "c" / "m.h").read_text()
     assert (
-        "m_predict(const int32_t x[M_INPUTS])" in text
+        "typedef int32_t m_word;" in text
         and "they are never missing; those it reads:\n *   x[0] adc: int32_t\n" in text
     )

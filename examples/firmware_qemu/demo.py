@@ -24,7 +24,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
 
 import forestc
-from forestc.backends.c.types import score_type, word_type
+from forestc.backends.c.types import score_type
 from forestc.forest.evaluate import evaluate_words
 
 HERE = Path(__file__).parent
@@ -50,10 +50,10 @@ def need_tools() -> None:
 
 
 def rows_header(design: forestc.Design, X: Any) -> str:
-    """Returns rows.h: the rows as floats, and the types of words and scores."""
+    """Returns rows.h: the rows as floats, and the type of scores."""
     lines = ",\n".join("    {" + ", ".join(f"{float(value).hex()}f" for value in row) + "}" for row in X.tolist())
     return (
-        f"typedef {word_type(design.forest)} word;\ntypedef {score_type(design.forest)} score;\n"
+        f"typedef {score_type(design.forest)} score;\n"
         f"#define ROWS {len(X)}\nstatic const float rows[ROWS][CANCER_COLUMNS] = {{\n{lines}\n}};\n"
     )
 

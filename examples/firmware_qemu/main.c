@@ -58,7 +58,7 @@ int main(void)
     print_number(wrong);
     print("\n");
     for (row = 0; row < ROWS; row++) {
-        word x[CANCER_INPUTS];
+        cancer_word x[CANCER_INPUTS];
         score scores[CANCER_OUTPUTS];
         cancer_quantize(rows[row], x);
         cancer_scores(x, scores);

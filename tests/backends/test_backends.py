@@ -23,6 +23,7 @@ from forestc.forest.numbers import (
     FLOAT32,
     FLOAT64,
     Category,
+    Fixed,
     Float,
     Ordered,
     round_to,
@@ -103,7 +104,7 @@ def test_the_quantizer_in_c_is_the_encoder_on_every_kind_of_float(tmp_path, row,
         f"""#include <stdio.h>
 #include "{name}"
 int main(void) {{
-    static {row} row[KINDS_COLUMNS]; static {c_types.word_type(forest)} x[KINDS_INPUTS];
+    static {row} row[KINDS_COLUMNS]; static kinds_word x[KINDS_INPUTS];
     while (fread(row, sizeof row[0], KINDS_COLUMNS, stdin) == KINDS_COLUMNS) {{
         kinds_quantize(row, x);
         fwrite(x, sizeof x[0], KINDS_INPUTS, stdout);
@@ -163,11 +164,24 @@ def test_words_that_nobody_quantizes_cost_nothing(tmp_path):
         ((header, text),) = c.emit(SMALL, COptions(c_inputs="words", c_quantizer=quantizer)).items()
         (tmp_path / header).write_text(text)
         (tmp_path / "main.c").write_text(
-            f'#include "{header}"\nint class_of(const int16_t *x);\n'
-            "int class_of(const int16_t *x) { return small_model_predict(x); }\n"
+            f'#include "{header}"\nint class_of(const small_model_word *x);\n'
+            "int class_of(const small_model_word *x) { return small_model_predict(x); }\n"
         )
         subprocess.run([c_compiler(), *STRICT, "-Os", "-c", "main.c", "-o", f"{name}.o"], cwd=tmp_path, check=True)
     assert (tmp_path / "with.o").read_bytes() == (tmp_path / "without.o").read_bytes()
+
+
+@pytest.mark.parametrize("bits", [8, 18, 40])
+def test_a_program_that_names_the_word_compiles_after_another_training(bits, tmp_path):
+    first, *others = SMALL.features
+    forest = replace(SMALL, features=(replace(first, number=Fixed(bits)), *others))
+    ((header, text),) = c.emit(forest, COptions(c_inputs="words")).items()
+    (tmp_path / header).write_text(text)
+    (tmp_path / "main.c").write_text(
+        f'#include "{header}"\nint main(void) {{ static float row[SMALL_MODEL_COLUMNS]; '
+        "small_model_word x[SMALL_MODEL_INPUTS]; small_model_quantize(row, x); return small_model_predict(x); }\n"
+    )
+    subprocess.run([c_compiler(), *STRICT, "-c", "main.c"], cwd=tmp_path, check=True)
 
 
 # These macros imitate a compiler with other floats: either <float.h> says so, or `double` is really a float.

@@ -58,7 +58,7 @@ def values_of_words(forest, kind, folder):
         f'''#include <stdio.h>
 #include "{name}"
 int main(void) {{
-    uint16_t x; {made.kind} out[{made.count}];
+    chain_word x; {made.kind} out[{made.count}];
     for (x = 0; x < {LEAVES}; x++) {{
         {call}
         fwrite(out, sizeof out[0], {made.count}, stdout);

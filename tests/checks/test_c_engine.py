@@ -209,7 +209,7 @@ def test_a_header_gives_the_probabilities_that_the_library_shows(values, tmp_pat
         f"""#include <stdio.h>
 #include "d/c/m.h"
 int main(void) {{
-    static float row[M_COLUMNS]; static uint8_t x[M_INPUTS]; {kind} p[M_PROBABILITIES];
+    static float row[M_COLUMNS]; static m_word x[M_INPUTS]; {kind} p[M_PROBABILITIES];
     while (fread(row, sizeof row[0], M_COLUMNS, stdin) == M_COLUMNS) {{
         m_quantize(row, x);
         m_probabilities(x, p);

@@ -29,6 +29,9 @@
 /* A score is worth this much in the model's own units. */
 #define SMALL_MODEL_SCALE 0.25
 
+/* The type of x's elements. Use this name: after another training it may stand for another type. */
+typedef int16_t small_model_word;
+
 /* Places of the features in x. */
 enum small_model_input {
     SMALL_MODEL_X0_A_B = 0,
@@ -94,7 +97,7 @@ static inline int32_t small_model_code(uint32_t bits, uint32_t count, int32_t ab
 }
 
 /* A row's words, as the model was trained on its columns. A NaN where the model takes none gets the highest word. */
-static inline void small_model_quantize(const float row[SMALL_MODEL_COLUMNS], int16_t x[SMALL_MODEL_INPUTS])
+static inline void small_model_quantize(const float row[SMALL_MODEL_COLUMNS], small_model_word x[SMALL_MODEL_INPUTS])
 {
     x[0] = (int16_t)small_model_fixed(small_model_row_bits(&row[0]), 0, UINT32_C(0), UINT32_C(255), 255);
     x[1] = (int16_t)small_model_fixed(small_model_row_bits(&row[2]), 0, UINT32_C(32), UINT32_C(30), 31);
@@ -106,7 +109,7 @@ static inline void small_model_quantize(const float row[SMALL_MODEL_COLUMNS], in
 #define small_model_quantize small_model_has_no_quantize_as_float_is_not_32_bits_wide_here
 #endif
 
-static inline int8_t small_model_tree_0(const int16_t *x)
+static inline int8_t small_model_tree_0(const small_model_word *x)
 {
     if (x[0] >= 90) {
         return 5;
@@ -117,7 +120,7 @@ static inline int8_t small_model_tree_0(const int16_t *x)
     return 7;
 }
 
-static inline int8_t small_model_tree_1(const int16_t *x)
+static inline int8_t small_model_tree_1(const small_model_word *x)
 {
     if (!(x[2] == 1 || x[2] == 4)) {
         return 2;
@@ -129,7 +132,7 @@ static inline int8_t small_model_tree_1(const int16_t *x)
 }
 
 /* Scores: integers, each worth SMALL_MODEL_SCALE. */
-static inline void small_model_scores(const int16_t x[SMALL_MODEL_INPUTS], int8_t scores[SMALL_MODEL_OUTPUTS])
+static inline void small_model_scores(const small_model_word x[SMALL_MODEL_INPUTS], int8_t scores[SMALL_MODEL_OUTPUTS])
 {
     scores[0] = -3;
     scores[0] = (int8_t)(scores[0] + small_model_tree_0(x));
@@ -137,7 +140,7 @@ static inline void small_model_scores(const int16_t x[SMALL_MODEL_INPUTS], int8_
 }
 
 /* Index of the class, 0 to 1. */
-static inline uint8_t small_model_predict(const int16_t x[SMALL_MODEL_INPUTS])
+static inline uint8_t small_model_predict(const small_model_word x[SMALL_MODEL_INPUTS])
 {
     int8_t scores[1];
     small_model_scores(x, scores);
@@ -145,7 +148,7 @@ static inline uint8_t small_model_predict(const int16_t x[SMALL_MODEL_INPUTS])
 }
 
 /* The classes of `count` rows, one after the other in x. */
-static inline void small_model_predict_batch(const int16_t *x, uint32_t count, uint8_t *labels)
+static inline void small_model_predict_batch(const small_model_word *x, uint32_t count, uint8_t *labels)
 {
     while (count > 0u) {
         *labels = small_model_predict(x);
@@ -156,7 +159,7 @@ static inline void small_model_predict_batch(const int16_t *x, uint32_t count, u
 }
 
 /* The scores of `count` rows, one after the other in x. */
-static inline void small_model_scores_batch(const int16_t *x, uint32_t count, int8_t *scores)
+static inline void small_model_scores_batch(const small_model_word *x, uint32_t count, int8_t *scores)
 {
     while (count > 0u) {
         small_model_scores(x, scores);
@@ -218,7 +221,7 @@ static inline uint64_t small_model_distance(int64_t a, int64_t b)
  * Off from the model's link of the same scores by at most 1.7e-09. */
 #define SMALL_MODEL_PROBABILITIES 2
 #define SMALL_MODEL_PROBABILITY_STEP 4.656612873077393e-10
-static inline void small_model_probabilities(const int16_t x[SMALL_MODEL_INPUTS], uint32_t out[SMALL_MODEL_PROBABILITIES])
+static inline void small_model_probabilities(const small_model_word x[SMALL_MODEL_INPUTS], uint32_t out[SMALL_MODEL_PROBABILITIES])
 {
     int8_t scores[SMALL_MODEL_OUTPUTS];
     uint32_t p;
@@ -231,7 +234,7 @@ static inline void small_model_probabilities(const int16_t x[SMALL_MODEL_INPUTS]
 }
 
 /* The same for `count` rows, one after the other in x. */
-static inline void small_model_probabilities_batch(const int16_t *x, uint32_t count, uint32_t *out)
+static inline void small_model_probabilities_batch(const small_model_word *x, uint32_t count, uint32_t *out)
 {
     while (count > 0u) {
         small_model_probabilities(x, out);

@@ -70,6 +70,7 @@ class _Header:
             "members": list(zip(inputs.names, inputs.kinds, strict=True)) if inputs.struct else [],
             "members_note": "The model's columns, each of its own type." if raw else of_words,
             "x_type": inputs.type,
+            "element": inputs.kind(0),
             "row_step": 1 if inputs.struct else f"{self.macro}_INPUTS",
             "asserts": self._asserts(),
             "x_in": TreeContext(self.prefix, inputs, self.score).x,

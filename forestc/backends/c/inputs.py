@@ -32,7 +32,7 @@ class Inputs:
 
     forest: Forest  # thresholds are in the units of x
     raw: bool  # True if x holds raw columns, False for words
-    type: str  # the C type of x if a struct, otherwise of its elements
+    type: str  # the name of the C type of x if a struct, otherwise of its elements
     kinds: tuple[str, ...]  # C types of members or elements; never empty
     names: tuple[str, ...]  # of a struct's members; empty for an array
     columns: tuple[int, ...]  # the row's column for each member or element
@@ -71,7 +71,7 @@ class Inputs:
 
     def kind(self, index: int) -> str:
         """Returns the C type of a feature's value."""
-        return self.kinds[index] if self.struct else self.type
+        return self.kinds[index if self.struct else 0]
 
     def fitted(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         """Returns the raw rows changed so that the C types hold them. In integer columns, even rows are rounded down
@@ -109,10 +109,10 @@ def inputs_of(forest: Forest, form: str, types: str = "") -> Inputs:
     Raises OptionError for an unsuitable form or type.
     """
     features = range(len(forest.features))
-    struct = f"{identifier(forest.name)}_features"
+    struct, word = (f"{identifier(forest.name)}_{what}" for what in ("features", "word"))
     if form == "words":
         kind = word_type(forest)
-        return Inputs(forest, False, kind, (kind,) * max(1, len(features)), (), tuple(features))
+        return Inputs(forest, False, word, (kind,) * max(1, len(features)), (), tuple(features))
     if form == "struct":
         names, kinds = zip(*members(forest), strict=True)
         return Inputs(forest, False, struct, kinds, names, tuple(features))
@@ -124,18 +124,18 @@ def inputs_of(forest: Forest, form: str, types: str = "") -> Inputs:
         return Inputs(on_raw, True, struct, tuple(raw[column].c for column in columns), names, columns, raw)
     kind = next(iter(used), "float")
     raw = tuple(next(entry for entry in TYPES.values() if entry.c == kind) for _ in range(forest.width))
-    return _array(on_raw, kind, raw)
+    return _array(on_raw, word, kind, raw)
 
 
 def rows_of(forest: Forest, kind: str) -> Inputs:
     """Returns the parameter x of a header's quantizer: raw rows with all columns, as floats of one C type."""
-    return _array(forest, kind, (TYPES[kind],) * forest.width)
+    return _array(forest, kind, kind, (TYPES[kind],) * forest.width)
 
 
-def _array(forest: Forest, kind: str, types: tuple[RawType, ...]) -> Inputs:
-    """Returns the parameter x as an array of one C type that holds all columns of a raw row."""
+def _array(forest: Forest, name: str, kind: str, types: tuple[RawType, ...]) -> Inputs:
+    """Returns the parameter x as an array of one C type that holds all columns of a raw row. name: of this type."""
     width = forest.width
-    return Inputs(forest, True, kind, (kind,) * max(1, width), (), tuple(range(width)), types, forest.carried)
+    return Inputs(forest, True, name, (kind,) * max(1, width), (), tuple(range(width)), types, forest.carried)
 
 
 def fits(forest: Forest, types: Sequence[RawType], rows: NDArray[np.float64]) -> NDArray[np.bool_]:
