@@ -73,6 +73,12 @@ def benched(
     (folder / "vectors.txt").write_text(vector_lines(inputs, outputs, pack(inputs, words), pack(outputs, results)))
     analyzed(folder, list(files), standard)
     bench = list(files)[1].removesuffix(".vhd")
+    return run_bench(folder, bench, standard)
+
+
+def run_bench(folder: Path, bench: str, standard: str) -> str:
+    """Elaborates an analysed bench, as GHDL's GCC back end needs it, and runs it; returns its output."""
+    ghdl(folder, "-e", f"--std={standard}", bench)
     return ghdl(folder, "-r", f"--std={standard}", bench, "--ieee-asserts=disable-at-0")
 
 

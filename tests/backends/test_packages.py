@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from random_forests import random_forest
-from vhdl_tools import STANDARDS, analyzed, ghdl
+from vhdl_tools import STANDARDS, analyzed, ghdl, run_bench
 
 from forestc.backends import packages
 from forestc.backends.ports import input_fields, output_fields, pack, packed_bytes, width_of
@@ -135,7 +135,7 @@ def test_four_languages_pack_the_same_bits(seed, tmp_path, need_tool):
     (tmp_path / "rows.vhd").write_text(READ.format(module=module, x_bits=width, writes=writes))
     for standard in STANDARDS:
         analyzed(tmp_path, [files["vhdl_package"], "rows.vhd"], standard)
-        said = ghdl(tmp_path, "-r", f"--std={standard}", "rows").split("\n")[: len(words)]
+        said = run_bench(tmp_path, "rows", standard).split("\n")[: len(words)]
         assert [line.split() for line in said] == [["0" * (len(w) == 1) + w for w in row] for row in wanted]
 
     names = ", ".join(f"row.{f.identifier}" for f in fields)

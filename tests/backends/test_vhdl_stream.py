@@ -8,7 +8,7 @@ from backends.test_axi_stream import DESIGNS, FOREST, VECTORS, bench, written
 from models import trained
 from thinned import only, thinned
 from tools_of_fusesoc import fusesoc
-from vhdl_tools import STANDARDS, analyzed, ghdl, nvc_calls, wrappers_differ
+from vhdl_tools import STANDARDS, analyzed, nvc_calls, run_bench, wrappers_differ
 
 import forestc
 from forestc.backends.stream import axi_stream
@@ -43,7 +43,7 @@ def benched(folder, latency, outputs, options, standard="93", change=lambda text
     for path, text in files.items():
         (folder / path).write_text(change(text) if path == "random5_axis.vhd" else text)
     analyzed(folder, [*files], standard)
-    return ghdl(folder, "-r", f"--std={standard}", "random5_axis_tb", "--ieee-asserts=disable-at-0")
+    return run_bench(folder, "random5_axis_tb", standard)
 
 
 @pytest.mark.parametrize(("latency", "outputs", "options"), thinned(DESIGNS, keep=4))
@@ -158,6 +158,15 @@ def test_check_runs_the_stream_in_vhdl_and_finds_an_edit(design, need_tool):
     result = check(folder, X, engines=["ghdl_stream"], random_rows=300)
     assert not result.ok and result.engines["ghdl_stream"].differences == sum(result.vectors.values())
     assert result.changed == ("vhdl/m_axis.vhd",)
+
+
+def test_scores_in_lanes_of_their_own(tmp_path, need_tool):
+    need_tool("ghdl")
+    model, X, y = trained("xgboost-multi")
+    stream = StreamOptions(tdata_bits=32, align=16)
+    out = tmp_path / "out"
+    forestc.compile(model, X, out, label=y, latency=2, targets="vhdl", outputs="both", stream=stream, name="m")
+    assert check(out, X, engines=["ghdl_stream"], random_rows=300).ok
 
 
 def test_nvc_gets_all_files_of_the_stream(design, tmp_path, monkeypatch):
