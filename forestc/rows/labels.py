@@ -63,18 +63,7 @@ class LabelReader:
     def read_values(self, truth: object, rows: int) -> NDArray[Any]:
         """Returns labels that the user gave, (rows,) or (rows, columns), as `read` does. Raises RowsError for another
         shape or for bad labels."""
-        try:
-            table = np.asarray(truth)
-        except ValueError as error:  # The lists have different lengths.
-            raise RowsError(
-                f"the labels are not a table ({error})", where=self.where, do="give one label per row"
-            ) from None
-        if table.ndim not in (1, 2) or 0 in table.shape[1:]:
-            what = f"a table of shape {table.shape}" if table.ndim else "a single value"
-            raise RowsError(f"the labels are not a list, but {what}", where=self.where, do="give one label per row")
-        if len(table) != rows:
-            raise RowsError(f"{len(table)} labels for {rows} rows", where=self.where, do="give one label for each row")
-        columns = [column.tolist() for column in (table.T if table.ndim == 2 else [table])]
+        columns = label_lists(truth, rows, self.where)
         labels = self.read(columns)
         self.refuse_others([counted(column) for column in columns])
         return labels
@@ -167,10 +156,26 @@ class LabelReader:
             return [float(label) for label in labels]
         except (TypeError, ValueError):
             row, label = next((row, label) for row, label in enumerate(labels) if as_number(label) is None)
-        what, do = f"a label is not a number: {str(label)[:40]!r}", ""
+        what, do = f"a label is not a number: {str(label)[:40]!r}", "give a number for each row"
         if _is_missing(label):
             what, do = "a label is missing", "remove the rows without one"
         raise RowsError(what, where=f"{self.where}, row {start + row}", do=do)
+
+
+def label_lists(truth: object, rows: int, where: str) -> list[list[Any]]:
+    """Returns labels that the user gave, (rows,) or (rows, columns), as a list for each column. Raises RowsError for
+    another shape."""
+    try:
+        table = np.asarray(truth)
+    except ValueError:
+        what = "the labels are not a table: the lists of some rows are longer than others"
+        raise RowsError(what, where=where, do="give one label per row") from None
+    if table.ndim not in (1, 2) or 0 in table.shape[1:]:
+        what = f"a table of shape {table.shape}" if table.ndim else "a single value"
+        raise RowsError(f"the labels are not a list, but {what}", where=where, do="give one label per row")
+    if len(table) != rows:
+        raise RowsError(f"{len(table)} labels for {rows} rows", where=where, do="give one label for each row")
+    return [column.tolist() for column in (table.T if table.ndim == 2 else [table])]
 
 
 def counted(labels: Iterable[Any]) -> Counter[Any]:

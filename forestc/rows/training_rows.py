@@ -13,6 +13,7 @@ from forestc.errors import OptionError, RowsError, opt
 from forestc.rows.arrow_files import column_numbers
 from forestc.rows.batches import Labels
 from forestc.rows.given import open_file
+from forestc.rows.labels import LabelReader, label_lists
 from forestc.rows.table import ROWS, ArrayTable, FrameTable, find_label, in_memory, is_number, unique_names
 
 MOST_CLASSES = 1000  # classes at most; more different labels are probably values of a regression
@@ -42,14 +43,15 @@ def read_columns(rows: object, label: object) -> tuple[NDArray[np.float64], tupl
     return X, names
 
 
-def _read(rows: object, label: object, *, text: bool) -> tuple[NDArray[np.float64], Labels, tuple[str, ...], str]:
+def _read(rows: object, label: object, *, text: bool) -> tuple[NDArray[np.float64], object, tuple[str, ...], str]:
+    """Returns the columns beside the labels, the labels as given, the columns' names and the rows' name in messages."""
     column = str(label) if isinstance(label, str | int) else None
     table = open_file(rows, column) if isinstance(rows, str | Path) else in_memory(rows)
     if isinstance(table, ArrayTable):
         X = np.asarray(table.rows)
         if X.ndim != 2 or X.dtype.kind not in "biuf":
             raise RowsError("the rows are no table of numbers", where=table.where, do="give (rows, columns)")
-        y = np.asarray(label) if table.truth is None else table.truth[:, 0]
+        y = label if table.truth is None else table.truth[:, 0]
         X = np.delete(np.asarray(X, np.float64), table.labels, axis=1)
         return X, y, tuple(f"x{k}" for k in range(X.shape[1])), table.where
     where = ROWS if isinstance(table, FrameTable) else table.where
@@ -57,7 +59,7 @@ def _read(rows: object, label: object, *, text: bool) -> tuple[NDArray[np.float6
     names = unique_names(arrow.column_names, where)
     others = list(range(len(names)))
     if column is None:
-        y = np.asarray(label)
+        y = label
     else:
         index = others.pop(names.index(find_label(column, names, where)))
         truth = arrow.column(index)
@@ -65,7 +67,7 @@ def _read(rows: object, label: object, *, text: bool) -> tuple[NDArray[np.float6
     X = (
         np.column_stack([_numbers(arrow.column(k), names[k], where) for k in others])
         if others
-        else np.zeros((len(y), 0))
+        else np.zeros((arrow.num_rows, 0))
     )
     return X, y, tuple(names[k] for k in others), where
 
@@ -74,20 +76,18 @@ def _numbers(column: pa.ChunkedArray, name: str, where: str) -> NDArray[np.float
     return column_numbers(column, name, where, do="encode it as numbers")
 
 
-def _labeled(X: NDArray[np.float64], y: Labels, names: tuple[str, ...], where: str, regression: bool) -> LabeledRows:
-    if len(y) != len(X) or y.ndim != 1:
-        raise RowsError(f"{len(y)} labels for {len(X)} rows", where=where, do="give one for each row")
+def _labeled(X: NDArray[np.float64], y: object, names: tuple[str, ...], where: str, regression: bool) -> LabeledRows:
+    labels, *others = label_lists(y, len(X), where)
+    if others:
+        raise RowsError(f"{1 + len(others)} columns of labels", where=where, do="give one label for each row")
     if not len(X) or not X.shape[1]:
         raise RowsError("there are no rows or no columns", where=where, do="give some")
     if regression:
-        values = np.asarray(y, np.float64)
-        if not np.isfinite(values).all():
-            raise RowsError("a label is missing or infinite", where=where, do="remove that row")
-        return LabeledRows(X, values, names, ())
-    for row, label in enumerate(y.tolist()):
+        return LabeledRows(X, LabelReader(((),), where).read([labels]), names, ())
+    for row, label in enumerate(labels):
         if label is None or label != label or not str(label).strip():
             raise RowsError("a label is missing", where=f"{where}, row {row}", do="remove that row")
-    texts = np.array([_text(label) for label in y.tolist()], dtype=object)
+    texts = np.array([_text(label) for label in labels], dtype=object)
     distinct = set(texts.tolist())
     classes = sorted(distinct, key=float) if all(map(is_number, distinct)) else sorted(distinct)
     if len(classes) < 2:

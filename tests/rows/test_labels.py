@@ -11,6 +11,7 @@ import pytest
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier, RandomForestRegressor
 from sklearn.multioutput import MultiOutputRegressor
+from sklearn.tree import DecisionTreeRegressor
 from typer.testing import CliRunner
 
 import forestc
@@ -19,6 +20,7 @@ from forestc.cli import app
 from forestc.errors import OptionError, RowsError
 from forestc.rows.columns import name_classes
 from forestc.rows.given import rows_from
+from forestc.rows.training_rows import read_table
 
 IRIS, KIND = load_iris(return_X_y=True)
 X, Y = load_diabetes(return_X_y=True)
@@ -60,6 +62,32 @@ def test_one_column_of_labels_may_be_a_table(iris):
         assert np.array_equal(truth_in(rows_from(IRIS, forest, labels)), KIND)
     frame = pd.DataFrame(IRIS, columns=FIELDS).assign(kind=KIND)
     assert np.array_equal(truth_in(rows_from(frame, forest, ["kind"])), KIND)
+
+
+@pytest.mark.parametrize(
+    ("label", "said"),
+    [
+        (["low", "high"] * 75, r"row 0: .*'low'; give a number"),
+        ([1, "high"] * 75, r"row 1: .*'high'; give a number"),
+        ([[1], [1, 2]] * 75, r"the rows: .*lists.*; give one label per row"),
+        (3, r"the rows: .*a single value; give one label per row"),
+        ([1] * 149, r"the rows: 149 labels for 150 rows; give one label for each row"),
+    ],
+    ids=["texts", "mixed", "ragged", "number", "short"],
+)
+@pytest.mark.parametrize("model", [True, False], ids=["model", "training"])
+def test_labels_that_are_no_values_are_refused(label, said, model):
+    forest = load(DecisionTreeRegressor(max_depth=2).fit(IRIS, KIND))
+    with pytest.raises(RowsError, match=said):
+        rows_from(IRIS, forest, label) if model else read_table(IRIS, label, regression=True)
+
+
+def test_training_takes_one_column_of_labels():
+    column = KIND[:, np.newaxis]
+    assert np.array_equal(read_table(IRIS, column).y, KIND)
+    assert np.array_equal(read_table(IRIS, column.tolist(), regression=True).y, KIND)
+    with pytest.raises(RowsError, match=r"2 columns of labels; give one label for each row"):
+        read_table(IRIS, np.hstack([column, column]))
 
 
 def test_a_column_for_each_class_may_hold_zeros_and_ones(iris, tmp_path):
