@@ -6,6 +6,8 @@ from __future__ import annotations
 import pytest
 from backends.test_axi_stream import DESIGNS, FOREST, VECTORS, bench, written
 from models import trained
+from sklearn.datasets import load_iris
+from sklearn.ensemble import GradientBoostingClassifier
 from thinned import only, thinned
 from tools_of_fusesoc import fusesoc
 from vhdl_tools import STANDARDS, analyzed, nvc_calls, run_bench, wrappers_differ
@@ -162,7 +164,8 @@ def test_check_runs_the_stream_in_vhdl_and_finds_an_edit(design, need_tool):
 
 def test_scores_in_lanes_of_their_own(tmp_path, need_tool):
     need_tool("ghdl")
-    model, X, y = trained("xgboost-multi")
+    X, y = load_iris(return_X_y=True)
+    model = GradientBoostingClassifier(n_estimators=2, max_depth=2, random_state=0).fit(X, y)
     stream = StreamOptions(tdata_bits=32, align=16)
     out = tmp_path / "out"
     forestc.compile(model, X, out, label=y, latency=2, targets="vhdl", outputs="both", stream=stream, name="m")
