@@ -107,7 +107,7 @@ def run_passes(
     for number, batch in enumerate(rows.batches() if rows is not None else ()):
         some = some if number else batch.X[:SOME].copy()
         # Each forest is evaluated once: it is the result of one pass and the source of the next.
-        evaluated = [evaluate_rows(forest, batch.X) for forest in forests[:1]]
+        evaluated = [evaluate_rows(forest, batch.X)]
         for run in runs:
             evaluated.append(evaluated[-1] if run.unchanged else evaluate_rows(run.after, batch.X))
         for index, run in enumerate(runs, 1):

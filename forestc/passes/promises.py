@@ -61,6 +61,9 @@ class PromiseCheck(Generic[P]):
         self.name, self.before, self.after, self.promise = name, before, after, promise
         self.where = f"pass {name}"
 
+    def broken(self, what: str) -> CheckError:
+        return CheckError(what, where=self.where, do=A_BUG)
+
     def on_rows(self, old: Evaluation, new: Evaluation) -> None:
         """Takes a batch's evaluations: by the forest before the pass (`old`) and after it (`new`). Batches come in
         order."""
@@ -117,6 +120,8 @@ def most_change(change: float | str, forest: Forest) -> float:
 
 
 class _Changes(PromiseCheck[P]):
+    """Checks that no decision of the rows changes; subclasses may allow some changes."""
+
     def __init__(self, name: str, before: Forest, after: Forest, promise: P) -> None:
         super().__init__(name, before, after, promise)
         self.change = Change(before, after)
@@ -124,13 +129,10 @@ class _Changes(PromiseCheck[P]):
     def on_rows(self, old: Evaluation, new: Evaluation) -> None:
         self.change.add(old, new)
 
-    def no_decision_changed(self) -> None:
+    def verdict(self) -> dict[str, Any]:
         if self.change.changed:
-            raise CheckError(
-                f"promised to keep all decisions and changed {self.change.changed} of {self.change.rows}",
-                where=self.where,
-                do=A_BUG,
-            )
+            raise self.broken(f"promised to keep all decisions and changed {self.change.changed} of {self.change.rows}")
+        return {}
 
 
 class _ChangedTies:
@@ -180,11 +182,9 @@ class _ExactCheck(PromiseCheck[Exact]):
         same = (old.scores == new.scores).all(axis=1) & ~_different(old, new)
         if not same.all():
             row = int(np.flatnonzero(~same)[0])
-            raise CheckError(
+            raise self.broken(
                 f"promised to keep all scores and changed one from {old.scores[row].tolist()} to "
-                f"{new.scores[row].tolist()}",
-                where=self.where,
-                do=A_BUG,
+                f"{new.scores[row].tolist()}"
             )
 
     on_inputs = on_rows
@@ -209,19 +209,11 @@ class _LeavesCheck(_Changes[P]):
         first = self.change.rows
         if differs.any():
             row, tree = (int(indices[0]) for indices in np.nonzero(differs))
-            raise CheckError(
+            raise self.broken(
                 f"promised to keep all paths and changed {int(differs.sum())}, of row {first + row} and tree {tree} "
-                f"from leaf {old.leaves[row, tree]} to {new.leaves[row, tree]}",
-                where=self.where,
-                do=A_BUG,
+                f"from leaf {old.leaves[row, tree]} to {new.leaves[row, tree]}"
             )
         super().on_rows(old, new)
-
-
-class _PathsCheck(_LeavesCheck[KeepsPaths]):
-    def verdict(self) -> dict[str, Any]:
-        self.no_decision_changed()
-        return {}
 
 
 @dataclass(frozen=True)
@@ -232,12 +224,6 @@ class KeepsDecisions(Promise):
 
     def meaning(self) -> str:
         return "no decision of the given rows changes"
-
-
-class _DecisionsCheck(_Changes[KeepsDecisions]):
-    def verdict(self) -> dict[str, Any]:
-        self.no_decision_changed()
-        return {}
 
 
 @dataclass(frozen=True)
@@ -270,11 +256,9 @@ class _AllButTiesCheck(PromiseCheck[KeepsAllButTies]):
 
     def verdict(self) -> dict[str, Any]:
         if self.ties.changed > self.promise.changed or self.ties.margin > self.promise.margin:
-            raise CheckError(
+            raise self.broken(
                 f"promised to change {self.promise.changed} near ties and changed {self.ties.changed}, of "
-                f"a margin up to {self.ties.margin:.3g}",
-                where=self.where,
-                do=A_BUG,
+                f"a margin up to {self.ties.margin:.3g}"
             )
         near = (
             f"are ties within {bound_text(margin)} that" if (margin := self.promise.margin) < math.inf else "are what"
@@ -391,11 +375,9 @@ class _EveryPathCheck(_LeavesCheck[EveryPath]):
             self._try_every_input()
         margin = max(self.given_ties.margin, self.generated_ties.margin)
         if change.error > bound or (change.changed and (keeps_decisions or margin > 2 * bound)):
-            raise CheckError(
+            raise self.broken(
                 f"promised scores within {bound:.3g} for every input and changed one by "
-                f"{change.error:.3g}, and {change.changed} decisions, of a margin up to {margin:.3g}",
-                where=self.where,
-                do=A_BUG,
+                f"{change.error:.3g}, and {change.changed} decisions, of a margin up to {margin:.3g}"
             )
         if keeps_decisions or not self.before.decides:
             return {}
@@ -455,8 +437,8 @@ class _WithinCheck(PromiseCheck[Within]):
 
 CHECKS: dict[type[Promise], type[PromiseCheck[Any]]] = {
     Exact: _ExactCheck,
-    KeepsPaths: _PathsCheck,
-    KeepsDecisions: _DecisionsCheck,
+    KeepsPaths: _LeavesCheck,
+    KeepsDecisions: _Changes,
     KeepsAllButTies: _AllButTiesCheck,
     FewChanges: _FewChangesCheck,
     ScoresWithin: _ScoresCheck,
