@@ -86,11 +86,11 @@ def carrying(forest: Forest) -> Forest:
     return replace(forest, carried=tuple(sorted(feature.column for feature in forest.features)) or (0,))
 
 
-def read_bytes(data: bytes, where: str, *, trust_pickle: bool = False) -> Forest:
+def read_bytes(data: bytes, where: str) -> Forest:
     """Reads the bytes of a model file into a Forest. where: the file's path; its suffix tells the kind of file if the
     bytes do not. Raises ForestcError."""
     content = Content(data, where)
-    return read(content, kind_of(content), trust_pickle=trust_pickle)
+    return read(content, kind_of(content))
 
 
 def read_estimator(model: object, *, trust_pickle: bool = False) -> Any:

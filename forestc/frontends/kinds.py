@@ -136,14 +136,12 @@ def _is_safetensors(content: Content) -> bool:
     return content.data[8:10] == b'{"' and int.from_bytes(content.data[:8], "little") < len(content.data)
 
 
-def _is_xgboost_dump(content: Content) -> bool:
-    document = content.document
-    return isinstance(document, list) and bool(document) and isinstance(document[0], dict) and "nodeid" in document[0]
-
-
-def _is_list_of_models(content: Content) -> bool:
-    models = content.document if isinstance(content.document, list) else []
-    return any(isinstance(item, dict) and {"learner", "tree_info", "features_info"} & item.keys() for item in models)
+def _items(*keys: str) -> Callable[[Content], bool]:
+    """Returns a function that tests if a document is a list of which an object has one of the keys."""
+    return lambda content: (
+        isinstance(content.document, list)
+        and any(isinstance(item, dict) and item.keys() & set(keys) for item in content.document)
+    )
 
 
 def _is_npz(content: Content) -> bool:
@@ -315,7 +313,7 @@ KINDS = (
             "n_jobs", early=((("early_stopping_rounds", "callbacks"), "n_estimators", "best_iteration", 0),)
         ),
     ),
-    Kind("a dump of XGBoost's trees as JSON, without base score and objective", _is_xgboost_dump, do=SAVE_XGBOOST),
+    Kind("a dump of XGBoost's trees as JSON, without base score and objective", _items("nodeid"), do=SAVE_XGBOOST),
     Kind("a dump of one XGBoost tree", _keys("nodeid"), do=SAVE_XGBOOST),
     Kind("a conifer model", _keys("trees", "n_trees", "n_features", "init_predict"), do=TRAINED),
     Kind(
@@ -323,7 +321,11 @@ KINDS = (
         _keys("trees", "num_feature", "average_tree_output"),
         do="save a checkpoint with model.serialize('model.tl')",
     ),
-    Kind("a list around JSON models", _is_list_of_models, do="give each model a file of its own, without the list"),
+    Kind(
+        "a list around JSON models",
+        _items("learner", "tree_info", "features_info"),
+        do="give each model a file of its own, without the list",
+    ),
     Kind("a Keras configuration", _keys("class_name", "config"), do=NO_TREES),
     Kind(
         "the manifest of a folder that forestc wrote",
