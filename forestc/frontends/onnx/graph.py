@@ -150,32 +150,24 @@ def _shown(
 ) -> tuple[TreeScores, Predicted | None]:
     """Returns (scores, class) that the outputs show. Without an output for scores, returns the scores that decide the
     class."""
+
+    def fail(name: str, what: str, do: str) -> ModelError:
+        return ModelError(f"output {name[:60]!r} {what}", where=where, do=do)
+
     scores: TreeScores | None = None
     answer: Predicted | None = None
     for name in outputs:
         value = values.get(name)
         if isinstance(value, TreeScores):
-            if scores not in (None, _as_output(value)):
-                raise ModelError(
-                    f"output {name[:60]!r} shows other scores than the one before",
-                    where=where,
-                    do="keep one of these outputs",
-                )
-            scores = _as_output(value)
+            before, scores = scores, _as_output(value)
+            if before not in (None, scores):
+                raise fail(name, "shows other scores than the one before", "keep one of these outputs")
         elif isinstance(value, Predicted):
             if answer not in (None, value):
-                raise ModelError(
-                    f"output {name[:60]!r} shows another class than the one before",
-                    where=where,
-                    do="keep one of these outputs",
-                )
+                raise fail(name, "shows another class than the one before", "keep one of these outputs")
             answer = value
         else:
-            raise ModelError(
-                f"output {name[:60]!r} does not come from the trees",
-                where=where,
-                do="remove this output from the graph",
-            )
+            raise fail(name, "does not come from the trees", "remove this output from the graph")
     answer = answer or ensemble.answer
     if answer is None or answer.compared is None:
         return scores or _as_output(ensemble.scores), answer
