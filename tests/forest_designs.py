@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 
 import numpy as np
 from random_forests import troublesome_rows
 
 from forestc.backends.base import Gives
-from forestc.backends.c.options import c_options_of
 from forestc.backends.source import Source
 from forestc.backends.table import gives, lowered, opened, refuse, written
 from forestc.backends.vectors import Vectors, vectors
@@ -28,9 +27,9 @@ def design(forest, folder, latency=0, outputs="auto", c_inputs="words", targets=
     options = {"targets": list(targets), "latency": latency, "outputs": outputs, "c": {"inputs": c_inputs, **c_more}}
     capacity = capacity_of(forest, None, "engine") if gives(targets, Gives.WALKERS) else None
     options |= {} if capacity is None else {"engine": asdict(capacity)}
-    source = Source(forest, netlist, "ab" * 32, str, str, c_options_of(options["c"]), engine=capacity)
+    words = np.zeros((1, len(forest.features)), dtype=np.int64)
     roles = {}
-    for file in written(replace(source, words=lambda: np.zeros((1, len(forest.features)), dtype=np.int64)), options):
+    for file in written(Source(forest, netlist, options, "ab" * 32, str, str, words=lambda: words)):
         roles[file.role] = file.path
         (folder / file.path).parent.mkdir(exist_ok=True)
         (folder / file.path).write_text(file.text)

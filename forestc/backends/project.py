@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from forestc.backends.base import Artifact, Core, artifacts
+from forestc.backends.base import Artifact, Core, Options, artifacts
 from forestc.backends.hdl import module_name
 from forestc.backends.ports import input_fields, output_fields, width_of
 from forestc.netlist.ir import Netlist
@@ -57,6 +57,11 @@ class ProjectOptions:
 
     device: str = ""  # as for `forestc synth`, such as vivado:PART
     clock_mhz: float | None = None  # clock frequency that the tools aim at
+
+    @classmethod
+    def of(cls, options: Options) -> ProjectOptions:
+        """Returns those of a manifest's options."""
+        return cls(options.get("device", ""), options.get("clock_mhz"))
 
     def period(self, default: float = PERIOD_NS) -> float:
         return default if self.clock_mhz is None else 1000 / self.clock_mhz
@@ -125,7 +130,7 @@ def written(source: Source, before: Sequence[Artifact], cores: Sequence[Core]) -
             for file in before
             if file.path.startswith(f"{core.language}/")
         }
-        files += artifacts(core.language, emit(source.netlist, beside, core, source.project))
+        files += artifacts(core.language, emit(source.netlist, beside, core, ProjectOptions.of(source.options)))
     return files
 
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.backends.c.options import COptions
+from forestc.backends.base import Options
 from forestc.backends.c.selftest import Answers
-from forestc.backends.project import ProjectOptions
-from forestc.backends.stream.options import StreamOptions
-from forestc.engine.capacity import Capacity
 from forestc.errors import InternalError
 from forestc.forest.ir import Forest
 from forestc.netlist.ir import Netlist
@@ -24,14 +21,11 @@ class Source:
 
     forest: Forest
     logic: Netlist | None  # None if no target needs the netlist
+    options: Options  # as the manifest holds them; each target reads its own
     hash: str  # SHA-256 of the design, 64 hexadecimal digits
     vectors: Callable[[], str]  # returns the input words of test benches
     raw_rows: Callable[[], str]  # returns the unquantized rows of test benches
-    c: COptions = field(default_factory=COptions)
-    stream: StreamOptions = field(default_factory=StreamOptions)
-    project: ProjectOptions = field(default_factory=ProjectOptions)
     answers: Callable[[], Answers] = Answers  # returns the rows of the C self-test
-    engine: Capacity | None = None  # None if no engine is generated
     words: Callable[[], NDArray[np.int64]] = lambda: np.empty((0, 0), dtype=np.int64)  # rows of the engine's test bench
 
     @property

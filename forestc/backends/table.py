@@ -168,10 +168,10 @@ def implied_roles(options: Options) -> set[str]:
     return {role for row in _ROWS for role in roles(row, options)}
 
 
-def written(source: Source, options: Options) -> tuple[Artifact, ...]:
-    """Returns the artifacts of all rows of the table that have files for these options."""
+def written(source: Source) -> tuple[Artifact, ...]:
+    """Returns the artifacts of all rows of the table that have files for a design's options."""
     files: list[Artifact] = []
     for row in _ROWS:
-        if roles(row, options):
-            files += row.code().emit(source, files, cores(options["targets"]))
+        if roles(row, source.options):
+            files += row.code().emit(source, files, cores(source.options["targets"]))
     return tuple(files)

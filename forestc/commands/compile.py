@@ -20,7 +20,6 @@ from forestc.backends.engine.files import engine_of
 from forestc.backends.names import identifier, plain
 from forestc.backends.source import Source
 from forestc.backends.stream import axi_stream
-from forestc.backends.stream.options import StreamOptions
 from forestc.backends.table import cores, gives, refuse, written
 from forestc.backends.vectors import Vectors
 from forestc.checks.agreement import Agreement, accuracy_record, agreement, set_aside
@@ -452,17 +451,14 @@ def _emit(run: Compilation) -> None:
     source = Source(
         forest,
         netlist,
+        options,
         design_hash(run.printed, options),
         cache(lambda: bench_vectors(forest, source.netlist, run.sample_vectors)),
         lambda: raw_rows(forest, source.netlist),
-        run.c,
-        stream or StreamOptions(),
-        request.project,
         partial(selftest_answers, forest, run.c, run.rows),
-        run.capacity,
         lambda: bench_words(run.sample_vectors),
     )
-    run.artifacts = written(source, options)
+    run.artifacts = written(source)
     roles = {artifact.role: artifact.path for artifact in run.artifacts}
     guarantees = {step.name: step.promise for step in run.steps}
     run.content = manifest(forest, netlist, roles, options, guarantees, run.printed)

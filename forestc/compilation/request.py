@@ -12,7 +12,6 @@ from forestc.backends.base import Gives
 from forestc.backends.c.choice import check
 from forestc.backends.c.options import COptions
 from forestc.backends.engine.files import engine_of
-from forestc.backends.project import ProjectOptions
 from forestc.backends.stream.options import StreamOptions
 from forestc.backends.table import TARGETS, core_of, cores, gives, lowered
 from forestc.compilation.layouts import is_measured
@@ -127,10 +126,6 @@ class Request:
     @property
     def lowering(self) -> LoweringOptions:
         return LoweringOptions(self.options.latency, self.options.outputs, family_of(self.options.device or ""))
-
-    @property
-    def project(self) -> ProjectOptions:
-        return ProjectOptions(self.options.device or "", self.options.clock_mhz)
 
     def of_folder(self, c: COptions, lowering: LoweringOptions, capacity: Capacity | None) -> dict[str, Any]:
         """Returns the options on which the folder's files depend, for the manifest.

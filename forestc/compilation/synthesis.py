@@ -408,7 +408,7 @@ def _area_figures(circuit: Circuit, source: Synthesized, options: SynthOptions) 
 
 def _vendor_figures(design: Design, core: Core, options: SynthOptions) -> dict[str, Any]:
     tool, _, part = options.device.partition(":")
-    period = ProjectOptions(clock_mhz=design.manifest["options"].get("clock_mhz")).period()
+    period = ProjectOptions.of(design.manifest["options"]).period()
     roles = (core.prefix + tool, f"{core.prefix}registered", core.language, f"{core.prefix}xdc")
     with tempfile.TemporaryDirectory() as name:
         script, registered, *_ = paths = [design.path(role) for role in roles]

@@ -7,7 +7,7 @@ beside them, and they must notice files in which `<` has become `<=`.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import PurePosixPath
 
 import numpy as np
@@ -19,10 +19,8 @@ from random_forests import random_forest
 
 import forestc
 from forestc.backends.base import Gives
-from forestc.backends.c.options import COptions
 from forestc.backends.c.selftest import Answers
 from forestc.backends.source import Source
-from forestc.backends.stream.axi_stream import StreamOptions
 from forestc.backends.table import BACKENDS, CORES, TARGETS, implied_roles, roles, written
 from forestc.engine.capacity import Capacity
 from forestc.errors import MissingToolError, ModelError, OptionError
@@ -34,13 +32,14 @@ from forestc.lowering.trees import LoweringOptions, lower
 pytestmark = pytest.mark.each_case
 
 HOSTILE = 'x"; rm -rf / #\n*/ $finish; `include "y" ../../etc'
+CAPACITY = Capacity(3, 512, 8, 8, outputs=5, scores=True)
 
 
 def options_of(name):
     """Returns options that make a backend write something."""
     targets = [name] if name in TARGETS else ["verilog"]
-    more = {"stream": {"stream": {"registers": True}}, "c": {"c": {"project": "all"}}}
-    return {"targets": targets, **more.get(name, {})}
+    more = {"stream": {"registers": True}, "c": {"project": "all"}, "engine": asdict(CAPACITY)}
+    return {"targets": targets, **({name: more[name]} if name in more else {})}
 
 
 def refused(row, forest):
@@ -55,14 +54,13 @@ def forest_for(name, seed):
     return next(forest for forest in forests if not refused(BACKENDS[name], forest))
 
 
-def source_of(forest, latency=2):
+def source_of(forest, options, latency=2):
     outputs = "both" if forest.decides else "scores"
     netlist = lower(forest, LoweringOptions(latency=latency, outputs=outputs))
     n = len(forest.features)
     answers = Answers(((0,) * n,), ((0.0,) * forest.columns,), ((0,) * len(forest.targets),), ((0,) * forest.n_scores,))
     return Source(
-        forest, netlist, "ab" * 32, lambda: "0 0\n", lambda: "0,0\n", COptions(c_project="all"),
-        StreamOptions(registers=True), answers=lambda: answers, engine=Capacity(3, 512, 8, 8, outputs=5, scores=True),
+        forest, netlist, options, "ab" * 32, lambda: "0 0\n", lambda: "0,0\n", answers=lambda: answers,
         words=lambda: np.zeros((2, n), dtype=np.int64),
     )  # fmt: skip
 
@@ -70,7 +68,7 @@ def source_of(forest, latency=2):
 def own(name, forest, latency=2):
     """Returns the files of a backend that its options alone do not bring."""
     options = options_of(name)
-    found = written(source_of(forest, latency), options)
+    found = written(source_of(forest, options, latency))
     return [one for one in found if one.role in roles(BACKENDS[name], options)]
 
 
@@ -109,8 +107,8 @@ def test_it_is_silent_where_nobody_asks_for_it(name):
 
 
 def test_roles_and_paths_are_distinguished():
-    options = {"targets": list(TARGETS), "stream": {"registers": True}, "c": {"project": "all"}}
-    found = written(source_of(forest_for("engine", 3)), options)
+    options = {name: value for row in BACKENDS for name, value in options_of(row).items()} | {"targets": [*TARGETS]}
+    found = written(source_of(forest_for("engine", 3), options))
     assert len({one.role for one in found}) == len({one.path for one in found}) == len(found)
     assert {one.role for one in found} == implied_roles(options)
 
@@ -202,7 +200,7 @@ def test_a_target_that_is_none_is_refused(tmp_path):
 
 
 def test_a_part_and_a_clock_reach_the_hls_scripts():
-    asked = replace(source_of(random_forest(3, True)).project, device="vivado:xcvu9p-flga2104-2-i", clock_mhz=400.0)
-    found = written(replace(source_of(random_forest(3, True)), project=asked), {"targets": ["hls"]})
+    options = {"targets": ["hls"], "device": "vivado:xcvu9p-flga2104-2-i", "clock_mhz": 400.0}
+    found = written(source_of(random_forest(3, True), options))
     (script,) = [one.text for one in found if one.role == "hls_config"]
     assert "part=xcvu9p-flga2104-2-i" in script and "2.5" in script

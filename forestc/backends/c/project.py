@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from forestc.backends.base import Artifact, artifacts, named
 from forestc.backends.c import header, selftest, serial
-from forestc.backends.c.options import COptions
+from forestc.backends.c.options import COptions, c_options_of
 from forestc.backends.c.selftest import Answers
 from forestc.backends.names import identifier
 from forestc.forest.ir import Forest
@@ -78,8 +78,9 @@ def emit(forest: Forest, options: COptions, answers: Answers, design_hash: str) 
 
 def written(source: Source, *_: object) -> list[Artifact]:
     """Returns all files of the target c."""
-    files = named("c", ("c",), header.emit(source.forest, source.c))
-    return files + artifacts("c", emit(source.forest, source.c, source.answers(), source.hash))
+    options = c_options_of(source.options["c"])
+    files = named("c", ("c",), header.emit(source.forest, options))
+    return files + artifacts("c", emit(source.forest, options, source.answers(), source.hash))
 
 
 def _files(project: str) -> tuple[_File, ...] | None:

@@ -18,7 +18,7 @@ from forestc.engine.image import image_of
 from forestc.engine.vectors import image_lines, result_lines, row_lines
 from forestc.engine.verilog import emit as engine_text
 from forestc.engine.verilog import emit_bench, emit_walker
-from forestc.errors import InternalError, OptionError, opt
+from forestc.errors import OptionError, opt
 from forestc.forest.ir import Forest
 
 if TYPE_CHECKING:
@@ -54,6 +54,5 @@ def emit(forest: Forest, capacity: Capacity, words: NDArray[np.int64]) -> dict[s
 
 
 def artifacts(source: Source, *_: object) -> list[Artifact]:
-    if source.engine is None:
-        raise InternalError("an engine is wanted, and its capacity is not known", where="target engine")
-    return named("engine", ROLES, emit(source.forest, source.engine, source.words()))
+    capacity = Capacity.of(source.options["engine"])
+    return named("engine", ROLES, emit(source.forest, capacity, source.words()))

@@ -12,6 +12,7 @@ from forestc.backends.hls import ROLES
 from forestc.backends.logic import SPELLINGS, compared, lookup_of
 from forestc.backends.names import identifier, net_name, port_name
 from forestc.backends.ports import Field, input_fields, output_fields, result_meaning, width_of
+from forestc.backends.project import ProjectOptions
 from forestc.errors import OptionError
 from forestc.forest.ir import Forest
 from forestc.forest.numbers import Fixed, word_range
@@ -78,7 +79,8 @@ def emit(forest: Forest, netlist: Netlist, options: HlsOptions | None = None) ->
 
 
 def artifacts(source: Source, *_: object) -> list[Artifact]:
-    options = HlsOptions(source.project.part("vivado", PART), source.project.period(PERIOD_NS))
+    project = ProjectOptions.of(source.options)
+    options = HlsOptions(project.part("vivado", PART), project.period(PERIOD_NS))
     written = named("hls", ROLES[:-1], emit(source.forest, source.netlist, options))
     return [*written, Artifact("hls_vectors", "hls/vectors.txt", source.vectors())]
 

@@ -124,9 +124,9 @@ def emit(
 
 
 def written(source: Source, _: Sequence[Artifact], cores: Sequence[Core]) -> list[Artifact]:
-    files: list[Artifact] = []
+    files, options = list[Artifact](), StreamOptions(**source.options["stream"])
     for core in cores:
-        own = emit(source.forest, source.netlist, source.stream, source.hash, core)
+        own = emit(source.forest, source.netlist, options, source.hash, core)
         files += shared(core, cores, SHARED, own | {"raw_rows": ("rows.txt", source.raw_rows())})
     return files
 
