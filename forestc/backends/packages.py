@@ -9,13 +9,7 @@ from typing import TYPE_CHECKING
 
 from forestc.backends.base import Artifact, Core, shared
 from forestc.backends.hdl import module_name
-from forestc.backends.ports import (
-    Field,
-    input_fields,
-    output_fields,
-    result_meaning,
-    width_of,
-)
+from forestc.backends.ports import Field, input_fields, output_fields, result_meaning, width_of
 from forestc.backends.vhdl.core import part, type_name
 from forestc.netlist.ir import BIT, Netlist
 from forestc.netlist.ports import Port

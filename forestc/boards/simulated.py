@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from forestc.errors import BoardError, MissingExtraError, MissingToolError, OptionError, known_names, opt
+from forestc.errors import BoardError, MissingExtraError, OptionError, known_names, opt
 from forestc.manifest.design import Design
 from forestc.system.calls import end_process, pseudo_terminal
 from forestc.toolchain import verilator
-from forestc.toolchain.compilers import cxx_compiler
 from hdl_templates import render
 
 NAME, TOP = "sim", "board_top"
@@ -65,9 +64,7 @@ def line_of(port: str) -> Line:
 def simulated_board(port: str, design: Design) -> Iterator[str]:
     """Simulates the board of a design until the block ends. Yields the name of its port. Raises MissingToolError
     without Verilator, BoardError where there are no pseudo-terminals."""
-    line, tool = line_of(port), verilator.find_verilator()
-    if tool is None or cxx_compiler() is None:
-        raise MissingToolError("Verilator or a C++ compiler is missing", do=verilator.INSTALL)
+    line, tool = line_of(port), verilator.need_verilator()
     ends = pseudo_terminal()
     if ends is None:
         raise BoardError(

@@ -51,6 +51,14 @@ def find_verilator(native: bool = False) -> Verilator | None:
     return next((v for v in (reversed(origins) if native else origins) if v is not None), None)
 
 
+def need_verilator() -> Verilator:
+    """Returns an installed Verilator. Raises MissingToolError without it or a C++ compiler."""
+    found = find_verilator()
+    if found is None or cxx_compiler() is None:
+        raise MissingToolError("Verilator or a C++ compiler is missing", do=INSTALL)
+    return found
+
+
 def _from_package() -> Verilator | None:
     for folder in sys.path:
         root = Path(folder) / "verilator"

@@ -20,7 +20,6 @@ from forestc.backends.hls import engine as hls_engine
 from forestc.backends.running import difference
 from forestc.backends.stream.axi_stream import StreamOptions
 from forestc.backends.table import RUNNERS, TARGETS, implied_roles
-from forestc.backends.verilog import engines as verilog_engines
 from forestc.checks.proof import Proof, ProofPart
 from forestc.checks.result import CheckResult
 from forestc.cli import main
@@ -192,7 +191,7 @@ def test_one_engine_runs_each_file_and_slow_ones_a_sample(folder, need_tool, mon
 
 def test_a_check_without_any_tool_says_what_was_not_run(folder, monkeypatch, tmp_path, capfd):
     monkeypatch.setattr(c_engine, "c_compiler", lambda: None)
-    for module in (verilog_engines, hls_engine, walking):
+    for module in (verilator, hls_engine):
         monkeypatch.setattr(module, "cxx_compiler", lambda: None)
     for module in (running, walking):
         monkeypatch.setattr(module, "find", lambda *names: None)

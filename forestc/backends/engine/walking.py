@@ -21,7 +21,7 @@ from forestc.engine.verilog import view_of
 from forestc.errors import MissingToolError, ToolError, opt, printable
 from forestc.forest.evaluate import Evaluation
 from forestc.toolchain import verilator
-from forestc.toolchain.compilers import cxx_compiler, version
+from forestc.toolchain.compilers import version
 from forestc.toolchain.run import find, run_tool
 from hdl_templates import render
 
@@ -46,9 +46,7 @@ class Simulation:
     @classmethod
     def of(cls, capacity: Capacity, source: str, folder: Path) -> Simulation:
         """Compiles an engine's Verilog. source: the file's name in `folder`. Raises MissingToolError or ToolError."""
-        tool = verilator.find_verilator()
-        if tool is None or cxx_compiler() is None:
-            raise MissingToolError("Verilator or a C++ compiler is missing", do=verilator.INSTALL)
+        tool = verilator.need_verilator()
         lanes = [-(-bits // 32) for bits in (capacity.tdata_bits, capacity.result_bits)]
         main = render(
             "check/engine_main.cpp.j2",
@@ -97,8 +95,7 @@ class WalkersInVerilator:
             )
         self.image = image_of(self.forest, self.capacity)
         self.simulation = Simulation.of(self.capacity, copied(design, "engine", folder), folder)
-        program = verilator.find_verilator()
-        self.tool = program.version if program is not None else ""
+        self.tool = verilator.need_verilator().version
 
     def compare(self, vectors: Vectors, evaluation: Evaluation) -> Difference:
         beats = packed_rows(self.forest, self.capacity, vectors.words)

@@ -81,8 +81,7 @@ def emit(forest: Forest, netlist: Netlist, options: HlsOptions | None = None) ->
 def artifacts(source: Source, *_: object) -> list[Artifact]:
     project = ProjectOptions.of(source.options)
     options = HlsOptions(project.part("vivado", PART), project.period(PERIOD_NS))
-    written = named("hls", ROLES[:-1], emit(source.forest, source.netlist, options))
-    return [*written, Artifact("hls_vectors", "hls/vectors.txt", source.vectors())]
+    return named("hls", ROLES, emit(source.forest, source.netlist, options) | {"vectors.txt": source.vectors()})
 
 
 def ap_type(word: WordType) -> str:

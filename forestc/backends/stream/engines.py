@@ -11,7 +11,7 @@ import numpy as np
 
 from forestc.backends.base import Written
 from forestc.backends.ports import input_fields, pack
-from forestc.backends.running import Difference, copied, difference
+from forestc.backends.running import BenchEngine, Difference, copied, difference
 from forestc.backends.vectors import Vectors
 from forestc.backends.vhdl.engines import GhdlEngine, NvcEngine
 from forestc.errors import ToolError
@@ -25,21 +25,21 @@ _TO_WORDS = (
     "    for column, value in zip(given['columns'], values): row[column] = value\n"
     "    print(f'{words.pack(words.quantize(row)):x}')"
 )
-STREAM_ROLES = ("vhdl", "vhdl_axi_lite", "vhdl_axi_stream", "vhdl_stream_testbench")
 
 
-class GhdlStreamEngine(GhdlEngine):
-    """Runs the VHDL stream wrapper and its self-checking test bench in GHDL."""
+class _StreamBench(BenchEngine):
+    """The VHDL stream wrapper and its self-checking test bench."""
 
-    roles: ClassVar[tuple[str, ...]] = STREAM_ROLES
+    roles: ClassVar[tuple[str, ...]] = ("vhdl", "vhdl_axi_lite", "vhdl_axi_stream", "vhdl_stream_testbench")
     ending: ClassVar[str] = "_axis_tb"
 
 
-class NvcStreamEngine(NvcEngine):
-    """Runs the VHDL stream wrapper and its self-checking test bench in NVC."""
+class GhdlStreamEngine(_StreamBench, GhdlEngine):
+    """Runs them in GHDL."""
 
-    roles: ClassVar[tuple[str, ...]] = STREAM_ROLES
-    ending: ClassVar[str] = "_axis_tb"
+
+class NvcStreamEngine(_StreamBench, NvcEngine):
+    """Runs them in NVC."""
 
 
 class WordsEngine:

@@ -10,10 +10,8 @@ from forestc.backends.base import Written
 from forestc.backends.ports import input_fields, output_fields, packed_bytes, unpacked, width_of
 from forestc.backends.running import BenchEngine, Difference, copied, difference, rows_of_numbers
 from forestc.backends.vectors import Vectors, results
-from forestc.errors import MissingToolError
 from forestc.forest.evaluate import Evaluation
 from forestc.toolchain import verilator
-from forestc.toolchain.compilers import cxx_compiler
 from forestc.toolchain.run import run_tool
 from hdl_templates import render
 
@@ -22,9 +20,7 @@ class VerilatorEngine:
     """Runs the generated Verilog, compiled by Verilator and the host's C++ compiler."""
 
     def __init__(self, design: Written, folder: Path) -> None:
-        tool = verilator.find_verilator()
-        if tool is None or cxx_compiler() is None:
-            raise MissingToolError("Verilator or a C++ compiler is missing", do=verilator.INSTALL)
+        tool = verilator.need_verilator()
         self.netlist = design.netlist
         self.inputs, self.outputs = input_fields(self.netlist), output_fields(self.netlist)
         self.folder = folder
