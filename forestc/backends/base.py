@@ -101,6 +101,7 @@ class Code:
     emit: Callable[[Source, Sequence[Artifact], Sequence[Core]], list[Artifact]]  # also takes earlier files, all cores
     engines: Mapping[str, Callable[[Written, Path], Engine]]  # by name; each builds a design in a folder
     refusals: tuple[Refusal, ...] = ()  # the forests that it does not take
+    options: Callable[[dict[str, Any]], object] = dict  # reads and checks the row's own options of a manifest
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from forestc.backends import amaranth, c, engine, hls, verilog, vhdl
-from forestc.backends.base import (
-    Artifact,
-    Code,
-    Core,
-    Engine,
-    Gives,
-    Options,
-    Row,
-    Runner,
-    Target,
-    Written,
-    shared_roles,
-)
+from forestc.backends.base import Code, Core, Gives, Options, Row, Runner, Target, shared_roles
+from forestc.backends.c.options import COptions
 from forestc.backends.stream import STREAM
+from forestc.backends.stream.options import StreamKeyword
 from forestc.errors import opt
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from forestc.backends.base import Artifact, Engine, Written
     from forestc.backends.source import Source
     from forestc.forest.ir import Forest
 
@@ -106,14 +98,9 @@ RUNNERS = {runner.name: runner for row in _ROWS for runner in row.runners}
 CORES = {target.core.language: target.core for target in TARGETS.values() if target.core is not None}
 
 
-def giving(targets: Collection[str], gives: Gives) -> Target | None:
-    """Returns the one of these targets that gives something; None if none does."""
-    return next((target for name, target in TARGETS.items() if name in targets and target.gives is gives), None)
-
-
 def gives(targets: Collection[str], *wanted: Gives) -> bool:
     """Returns True if one of these targets gives one of the wanted."""
-    return any(giving(targets, one) for one in wanted)
+    return any(name in targets and target.gives in wanted for name, target in TARGETS.items())
 
 
 def gives_only(targets: Collection[str], wanted: Gives) -> bool:
@@ -124,8 +111,9 @@ def gives_only(targets: Collection[str], wanted: Gives) -> bool:
 def file_of(design: Written, wanted: Gives) -> Path:
     """Returns the path of the file that gives something. Raises ForestcError if no target of the design gives it."""
     options = design.manifest["options"]
-    target = giving(options["targets"], wanted) or giving(TARGETS, wanted)
-    return design.path("" if target is None else target.roles(options, ())[0])
+    giving = [target for target in TARGETS.values() if target.gives is wanted]
+    target = max(giving, key=lambda target: target.name in options["targets"])
+    return design.path(target.roles(options, ())[0])
 
 
 def cores(targets: Collection[str]) -> list[Core]:
@@ -148,6 +136,11 @@ def refuse(forest: Forest, targets: Collection[str]) -> None:
     for name in targets:
         for refusal in TARGETS[name].code().refusals:
             refusal.refuse(forest, f"the target {name}", f"leave {name} out of {opt.target}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TargetOptions(StreamKeyword, COptions):
+    """The options of all rows, as keywords of `forestc.compile`."""
 
 
 def opened(name: str, design: Written, folder: Path) -> Engine:

@@ -27,14 +27,7 @@ from forestc.checks.bench import bench_vectors, bench_words, raw_rows, sample_ve
 from forestc.compilation.clock import latency_for
 from forestc.compilation.layouts import SMALLER, is_measured, measured_choice
 from forestc.compilation.level_search import PlannedRun, check_rows_that_score, planned_run
-from forestc.compilation.record import (
-    command_line,
-    leaves_note,
-    model_record,
-    steps_record,
-    synthesis_record,
-    versions,
-)
+from forestc.compilation.record import command_line, leaves_note, model_record, steps_record, synthesis_record, versions
 from forestc.compilation.request import Request
 from forestc.compilation.synthesis import CoreCircuit, check_fits, synthesis_figures
 from forestc.costs.estimate import estimates

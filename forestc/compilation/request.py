@@ -12,7 +12,6 @@ from forestc.backends.base import Gives
 from forestc.backends.c.choice import check
 from forestc.backends.c.options import COptions
 from forestc.backends.engine.files import engine_of
-from forestc.backends.stream.options import StreamOptions
 from forestc.backends.table import TARGETS, core_of, cores, gives, lowered
 from forestc.compilation.layouts import is_measured
 from forestc.compilation.layouts import need_tools as need_tools_of_c
@@ -24,7 +23,7 @@ from forestc.costs.fitted import fitted
 from forestc.engine.capacity import Capacity
 from forestc.errors import OptionError, known_names, opt
 from forestc.fields.amounts import tolerance_of
-from forestc.fields.options import AN_OBJECT, Flag, recorded
+from forestc.fields.options import AN_OBJECT, Flag, grouped, recorded
 from forestc.lowering.timing import DEFAULT_FAMILY
 from forestc.lowering.trees import LoweringOptions
 from forestc.options.compile import CompileOptions
@@ -57,12 +56,13 @@ class Request:
             tolerance=tolerance_of(options.tolerance),
         )
         level, passes = level_number(options.level), options.passes
-        if options.stream is not None and not isinstance(options.stream, StreamOptions):
-            raise OptionError(
-                f"{options.stream!r} are no options of a stream",
-                where=opt.stream,
-                do="give forestc.StreamOptions, empty for the defaults",
-            )
+        for name, value, kind in grouped(options):
+            if not isinstance(value, kind):
+                raise OptionError(
+                    f"{value!r} are no options of a {name}",
+                    where=getattr(opt, name),
+                    do=f"give forestc.{kind.__name__}, empty for the defaults",
+                )
         check_search(level, passes, tolerance=options.tolerance, effort=options.effort, keep=options.keep)
         stop = effort_of(options.effort)
         named = None if passes is None else tuple(passes_from(passes, options.scores, options.seed))
@@ -137,8 +137,7 @@ class Request:
         if lowering.family != DEFAULT_FAMILY:
             options["target"] = lowering.family
         options["c"] = c.c_record()
-        if given.stream is not None:
-            options["stream"] = vars(given.stream)
+        options |= {name: vars(value) for name, value, _ in grouped(given)}
         if given.device is not None:
             options["device"] = given.device
         if given.clock_mhz is not None:

@@ -83,6 +83,13 @@ def options_of(kind: Any) -> Iterator[tuple[Field[Any], Option]]:
     return ((entry, entry.metadata["option"]) for entry in fields(kind) if "option" in entry.metadata)
 
 
+def grouped(options: Any) -> Iterator[tuple[str, Any, type]]:
+    """Yields the name, value and type of each option that is given and holds options of its own."""
+    for entry, spec in options_of(options):
+        if spec.group is not None and (value := getattr(options, entry.name)) is not None:
+            yield entry.name, value, spec.group
+
+
 @dataclass(frozen=True)
 class Group:
     """Options that are keys of the flag `within`."""
@@ -247,6 +254,19 @@ def schema_of(kind: object) -> dict[str, Any]:
             properties[spec.key or entry.name] = {**own, "description": f"{spec.flags[0]}: {with_flags(spec.help)}"}
             properties |= {} if spec.group is None else schema_of(spec.group)
     return properties
+
+
+def record_schema(spec: Option) -> dict[str, Any]:
+    """Returns the JSON Schema of the object that holds a group of options by the names of their fields."""
+    names = [entry.name for entry, _ in options_of(spec.group)]
+    properties = dict(zip(names, schema_of(spec.group).values(), strict=True))
+    return {
+        "type": "object",
+        "description": f"options of {spec.flags[0]}; absent without it",
+        "properties": properties,
+        "required": names,
+        "additionalProperties": False,
+    }
 
 
 def _schema(hint: object, spec: Option) -> dict[str, Any]:

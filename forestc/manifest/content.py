@@ -14,7 +14,7 @@ from forestc.backends.c.options import CLayout
 from forestc.backends.hdl import module_name
 from forestc.backends.ports import Field, input_fields, output_fields, width_of
 from forestc.backends.table import TARGETS
-from forestc.fields.options import schema_of
+from forestc.fields.options import options_of, record_schema, schema_of
 from forestc.forest.ir import Forest
 from forestc.forest.numbers import Fixed, word_range
 from forestc.forest.text import print_forest
@@ -26,7 +26,7 @@ from forestc.options.compile import CompileOptions
 from forestc.system.records import COUNT, FIGURE, INNER_PATH, TEXT, Schema
 
 FORMAT = 5
-# holds the schema of all fields but the options of compile
+# holds the schema of all fields but the options of compile, and those of targets beside C's and the engine's
 FILE = files_of("forestc.manifest") / "manifest.schema.json"
 
 
@@ -38,6 +38,7 @@ def schema() -> dict[str, Any]:
     result["properties"]["made"]["properties"]["options"] |= closed
     written = result["properties"]["options"]["properties"]
     written["targets"]["items"] = {"enum": [*TARGETS]}
+    written |= {entry.name: record_schema(spec) for entry, spec in options_of(CompileOptions) if spec.group is not None}
     written["c"]["properties"]["layout"]["enum"] = [*get_args(CLayout)]
     return result
 

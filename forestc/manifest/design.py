@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +14,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from forestc.backends.base import Gives
-from forestc.backends.c.choice import check
 from forestc.backends.c.options import COptions, c_options_of
 from forestc.backends.engine.files import engine_of
 from forestc.backends.engine.reading import capacity_in
 from forestc.backends.ports import Field, packed_bytes, unpacked, width_of
-from forestc.backends.stream.options import StreamOptions
-from forestc.backends.table import TARGETS, gives, implied_roles, lowered
+from forestc.backends.table import BACKENDS, TARGETS, gives, implied_roles, lowered
 from forestc.engine.capacity import Capacity
 from forestc.engine.folder import CAPACITY
 from forestc.errors import ForestcError, ModelError, OptionError, RowsError, opt
@@ -38,16 +36,7 @@ from forestc.manifest.results import MEASURED, Command, Result, add_result, chec
 from forestc.netlist.ir import Netlist, WordType
 from forestc.netlist.ports import Port
 from forestc.rows.encode import encode
-from forestc.system.records import (
-    TEXT,
-    DamagedError,
-    Schema,
-    hold_text,
-    inside,
-    read_record,
-    read_text,
-    refusing,
-)
+from forestc.system.records import TEXT, DamagedError, Schema, hold_text, inside, read_record, read_text, refusing
 from forestc.system.writing import check_name, left_by_simulator, replacing, writing
 
 MANIFEST = "manifest.json"
@@ -523,12 +512,8 @@ def _lowering(options: Mapping[str, Any]) -> LoweringOptions:
 
 
 def _check_options(options: Mapping[str, Any]) -> None:
-    makers: dict[str, Callable[[], object]] = {
-        "c": lambda: check(c_options_of(options["c"])),
-        "latency": lambda: _lowering(options),
-        "stream": lambda: StreamOptions(**options["stream"]) if "stream" in options else None,
-        "engine": lambda: engine_of(Capacity.of(options["engine"])) if "engine" in options else None,
-    }
+    makers: dict[str, Callable[[], object]] = {"latency": lambda: _lowering(options)}
+    makers |= {name: partial(row.code().options, options[name]) for name, row in BACKENDS.items() if name in options}
     for name, make in makers.items():
         try:
             make()

@@ -7,9 +7,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from os import PathLike
 from typing import Any, Literal
 
-from forestc.backends.c.options import COptions
-from forestc.backends.stream.options import StreamOptions
-from forestc.backends.table import TARGETS
+from forestc.backends.table import TARGETS, TargetOptions
 from forestc.errors import OptionError, opt
 from forestc.fields.options import flag, keyword, option
 from forestc.options.shared import (
@@ -177,13 +175,10 @@ class _ModelAndHardware:
 
 
 @dataclass(frozen=True)
-class CompileOptions(COptions, _ModelAndHardware):
+class CompileOptions(TargetOptions, _ModelAndHardware):
     """The options of `forestc.compile`, which describes them."""
 
     _: KW_ONLY
-    stream: StreamOptions | None = option(
-        None, "--stream", "also write an AXI4-Stream wrapper and its cocotb test bench", group=StreamOptions
-    )
     engine: Any = option(
         None,
         "--engine",
@@ -199,7 +194,7 @@ class CompileOptions(COptions, _ModelAndHardware):
     progress: Progress = progress_keyword()
 
     def __post_init__(self) -> None:
-        COptions.__post_init__(self)
+        super().__post_init__()
         if not isinstance(self.out, str | PathLike | None):
             given = type(self.out).__name__
             raise OptionError(

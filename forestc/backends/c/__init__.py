@@ -14,10 +14,12 @@ def _roles(options: Options, _: Sequence[Core]) -> tuple[str, ...]:
 
 
 def _code() -> Code:
+    from forestc.backends.c.choice import check
     from forestc.backends.c.engine import CEngine
+    from forestc.backends.c.options import c_options_of
     from forestc.backends.c.project import written
 
-    return Code(written, {"c": CEngine})
+    return Code(written, {"c": CEngine}, options=lambda record: check(c_options_of(record)))
 
 
 TARGET = Target(

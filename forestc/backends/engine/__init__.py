@@ -8,14 +8,16 @@ ROLES = ("engine", "engine_testbench", "engine_capacity", "engine_image", "engin
 
 
 def _code() -> Code:
-    from forestc.backends.engine.files import artifacts
+    from forestc.backends.engine.files import artifacts, engine_of
     from forestc.backends.engine.walking import ImageInReader, WalkersInIcarus, WalkersInVerilator
+    from forestc.engine.capacity import Capacity
     from forestc.engine.image import REFUSALS
 
     return Code(
         artifacts,
         {"engine-icarus": WalkersInIcarus, "engine": WalkersInVerilator, "image": ImageInReader},
         REFUSALS,
+        lambda record: engine_of(Capacity.of(record)),
     )
 
 

@@ -21,8 +21,13 @@ def _roles(options: Options, cores: Sequence[Core]) -> tuple[str, ...]:
 def _code() -> Code:
     from forestc.backends.stream.axi_stream import written
     from forestc.backends.stream.engines import GhdlStreamEngine, NvcStreamEngine, WordsEngine
+    from forestc.backends.stream.options import StreamOptions
 
-    return Code(written, {"ghdl_stream": GhdlStreamEngine, "nvc_stream": NvcStreamEngine, "words": WordsEngine})
+    return Code(
+        written,
+        {"ghdl_stream": GhdlStreamEngine, "nvc_stream": NvcStreamEngine, "words": WordsEngine},
+        options=lambda record: StreamOptions(**record),
+    )
 
 
 _RUNS = "runs the stream wrapper in VHDL and its test bench, with random stalls"

@@ -60,7 +60,7 @@ class StreamOptions:
         "--align",
         "align each word to a C integer of at least 8, 16, 32 or 64 bits; 0: words are packed without gaps",
         "N",
-        schema=_FROM_0,
+        schema={**_FROM_0, "enum": [0, *SIZES]},
     )
 
     def __post_init__(self) -> None:
@@ -84,3 +84,12 @@ class StreamOptions:
                 where=opt.align,
                 do=f"use {', '.join(map(str, SIZES))}, or 0 for packed rows",
             )
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamKeyword:
+    """The keyword of `forestc.compile` that asks for the wrapper."""
+
+    stream: StreamOptions | None = option(
+        None, "--stream", "also write an AXI4-Stream wrapper and its cocotb test bench", group=StreamOptions
+    )
