@@ -72,7 +72,7 @@ def trained(
 def run(
     folder: Path,
     backend: str = "Vitis",
-    precision: str = "fixed<24,10>",
+    precision: str = "ap_fixed<24,10>",
     sizes: tuple[Any, ...] = (),
     **options: str,
 ) -> dict[str, float]:
@@ -121,7 +121,7 @@ def run(
 
 
 def main(folder: Path) -> None:
-    for precision in ("fixed<24,10>", "fixed<12,6>"):
+    for precision in ("ap_fixed<24,10>", "ap_fixed<12,6>"):
         print(f"{precision}:")
         project = folder / precision.strip(">").replace("<", "_")
         for what, figure in run(project, precision=precision).items():

@@ -131,12 +131,12 @@ def _feature(line: str) -> dict[str, Any]:
     name = re.match(r'"(?:[^"\\]|\\.)*"', line)
     assert name
     number, _, column, _, raw, *rest = line[name.end() :].split()
-    found = re.fullmatch(r"(u?)([a-z]+)(\d*)(?:<(\d+)(?:,([-\w]+))?>)?", number)
+    found = re.fullmatch(r"(?:ap_)?(u?)([a-z]+)(\d*)(?:<(\d+)(?:,([-\w]+))?>)?", number)
     assert found
     sign, kind, bits, first, second = found.groups()
     return {
         "column": int(column), "raw": raw, "missing": "missing" in rest, "unsigned": sign == "u", "kind": kind,
-        "bits": int(bits or first), "fraction": int(second) if kind == "fixed" else 0, "rounding": second,
+        "bits": int(bits or first), "fraction": int(first) - int(second) if kind == "fixed" else 0, "rounding": second,
     }  # fmt: skip
 
 

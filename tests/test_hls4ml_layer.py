@@ -144,7 +144,7 @@ SMALL = ((12, 8), 6, 5)  # holds the outputs of the layers, the number of trees,
 @pytest.mark.parametrize("sizes", [SMALL, ()], ids=["small", "whole"])
 @pytest.mark.parametrize(
     ("backend", "precision", "io_type"),
-    [("Vitis", "fixed<24,10>", "io_parallel"), ("Vivado", "fixed<12,6>", "io_stream")],
+    [("Vitis", "ap_fixed<24,10>", "io_parallel"), ("Vivado", "ap_fixed<12,6>", "io_stream")],
 )
 def test_a_network_that_feeds_a_forest(tmp_path, quick_compiler, backend, precision, io_type, sizes):
     spec = importlib.util.spec_from_file_location("hls4ml_forest", EXAMPLE)
@@ -154,7 +154,7 @@ def test_a_network_that_feeds_a_forest(tmp_path, quick_compiler, backend, precis
     assert figures["rows"] == 719
     assert figures["forest layer against forestc's evaluator, differences"] == 0
     assert figures["equal classes on hls4ml's own features"] == 1
-    assert figures["equal classes"] >= (0.999 if precision == "fixed<24,10>" else 0.8)
+    assert figures["equal classes"] >= (0.999 if precision == "ap_fixed<24,10>" else 0.8)
 
 
 def network(trees, gemm=None, extra=()):
@@ -242,7 +242,7 @@ def test_small_projects(tmp_path, quick_compiler, iris_trees, bare):
         prepared,
         output_dir=str(tmp_path),
         backend="Vitis",
-        hls_config={"Model": {"Precision": "fixed<16,6>", "ReuseFactor": 1}},
+        hls_config={"Model": {"Precision": "ap_fixed<16,6>", "ReuseFactor": 1}},
     )
     made.compile()
     got = made.predict(X).reshape(len(X), -1)

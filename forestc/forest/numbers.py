@@ -3,10 +3,12 @@
 | type                            | text            | value                                           |
 |---------------------------------|-----------------|-------------------------------------------------|
 | Float(bits)                     | float32         | the float itself, rounded to that type          |
-| Fixed(bits, fraction, signed)   | uint8, ufixed<12,4> | floor(x * 2^fraction), saturated to the bits |
+| Fixed(bits, fraction, signed)   | uint8, ap_ufixed<12,8> | floor(x * 2^fraction), saturated to the bits |
 | Ordered(bits)                   | ordered32       | the float's bits as an order-preserving integer |
 | Category(count)                 | category<5>     | the code 0..count-1; `count` for any other      |
 | Category(count, "floor")        | category<5,floor> | the code floor(x); "trunc" rounds towards 0   |
+
+ap_fixed<W,I> has W bits, I of them integer bits with the sign, so W - I fraction bits; ap_ufixed<W,I> has no sign.
 
 All types but Float give integers, called words. For an integer T, `x < T / 2^k` holds if and only if `floor(x * 2^k) <
 T` does, so Fixed keeps comparisons where it does not saturate. If a feature may be missing, its highest word means
@@ -43,8 +45,12 @@ class Fixed:
     signed: bool = False
 
     def __str__(self) -> str:
-        sign = "" if self.signed else "u"
-        return f"{sign}fixed<{self.bits},{self.fraction}>" if self.fraction else f"{sign}int{self.bits}"
+        return self.fixed_point() if self.fraction else f"{'' if self.signed else 'u'}int{self.bits}"
+
+    def fixed_point(self, *modes: str) -> str:
+        """Returns the type as `ap_fixed<W,I>` in HLS, with modes of rounding and overflow."""
+        arguments = (self.bits, self.bits - self.fraction, *modes)
+        return f"ap_{'' if self.signed else 'u'}fixed<{','.join(map(str, arguments))}>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,14 +85,15 @@ def parse_number_type(text: str) -> NumberType:
         return Float(int(match[2])) if match[1] == "float" else Ordered(int(match[2]))
     if match := re.fullmatch(r"(u?)int(\d{1,2})", text):
         return check_type(Fixed(int(match[2]), 0, match[1] == ""))
-    if match := re.fullmatch(r"(u?)fixed<(\d{1,2}),(-?\d{1,4})>", text):
-        return check_type(Fixed(int(match[2]), int(match[3]), match[1] == ""))
+    if match := re.fullmatch(r"ap_(u?)fixed<(\d{1,2}),(-?\d{1,4})>", text):
+        bits, integer = int(match[2]), int(match[3])
+        return check_type(Fixed(bits, bits - integer, match[1] == ""))
     if match := re.fullmatch(r"category<(\d{1,7})(?:,(floor|trunc))?>", text):
         return check_type(Category(int(match[1]), match[2] or "none"))  # type: ignore[arg-type]
     raise ModelError(
         f"unknown number type {text!r}",
         where=HERE,
-        do="known: float32, float64, uint8, uint8, fixed<12,4>, ordered32, category<5> and the like",
+        do="known: float32, float64, uint8, int8, ap_fixed<12,8>, ordered32, category<5> and the like",
     )
 
 

@@ -50,7 +50,7 @@ def on_grid(forest: Forest, number: Fixed, outputs: str = "label", leaf_bits: in
     forest = changed(forest, features=features)
     if outputs == "scores":
         forest = changed(forest, decision=Decision("none"), classes=(), link=Link())
-    formats = {feature.name: _text(number) for feature in features}
+    formats = {feature.name: str(number) for feature in features}
     words = QuantizeInputs(input="ordered", formats=formats, missing="never").run(forest, None).forest
     result = RoundLeaves(leaf_bits=leaf_bits).run(words, None).forest
     if outputs == "scores":
@@ -65,10 +65,6 @@ def on_grid(forest: Forest, number: Fixed, outputs: str = "label", leaf_bits: in
         bias = np.rint(np.ldexp(bias, fraction)).astype(np.int64)
         result = changed(result, trees=trees, bias=bias, scale=math.ldexp(1.0, -fraction))
     return Simplify().run(result, None).forest
-
-
-def _text(number: Fixed) -> str:
-    return f"{'' if number.signed else 'u'}fixed<{number.bits},{number.fraction}>"
 
 
 def result_word(forest: Forest, outputs: str) -> WordType:
@@ -102,7 +98,7 @@ def layer_code(name: str, source: Forest, number: Fixed, n_in: int, outputs: str
         "hls/layer.h.j2",
         name=name,
         title=f"{len(forest.trees)} trees, {forest.n_nodes} nodes",
-        input_note=_text(number),
+        input_note=number.fixed_point(),
         body=body,
         word=word,
         width=number.bits,

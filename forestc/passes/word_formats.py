@@ -86,7 +86,7 @@ def comparator_bits(number: NumberType, words: NDArray[np.int64]) -> int:
 
 def given(number: NumberType, missing: bool, freedom: Freedom) -> Format:
     """Returns the feature's format for a type that the user chose. Raises OptionError unless the type holds integers,
-    such as uint8, fixed<12,4> or ordered32."""
+    such as uint8, ap_fixed<12,8> or ordered32."""
     check_type(number)
     if isinstance(number, Ordered):
         return Format(number, threshold_key(freedom.thresholds, number.bits), "exact")
@@ -94,7 +94,7 @@ def given(number: NumberType, missing: bool, freedom: Freedom) -> Format:
         raise OptionError(
             f"{number} is not an integer format",
             where="pass quantize-inputs",
-            do="use uint8, fixed<12,4>, ordered32 and the like",
+            do="use uint8, ap_fixed<12,8>, ordered32 and the like",
         )
     scaled = scaled_by(freedom.thresholds, number.fraction)
     low, high = scaled_by(freedom.low, number.fraction), np.floor(scaled_by(freedom.high, number.fraction))

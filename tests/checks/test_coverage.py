@@ -56,7 +56,7 @@ def test_boxes_against_words(seed):
 
 def test_a_leaf_between_two_neighboring_floats_is_unreachable():
     """Real numbers, but no float32, lie between these thresholds."""
-    head = print_forest(MIXED).split("tree outputs")[0].replace('"size" float32', '"size" ufixed<60,50>')
+    head = print_forest(MIXED).split("tree outputs")[0].replace('"size" float32', '"size" ap_ufixed<60,10>')
     head = head.replace("float64 column 2", "int8 column 2").replace("float32 column 4", "int8 column 4")
     head = head.replace("bias 0.0", "bias 0").replace("0.5 on scores", "1 on scores")
     low = int(np.float32(1000).astype(np.float64) * 2**50) + 1

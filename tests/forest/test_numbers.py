@@ -30,7 +30,20 @@ def test_types_print_and_parse(number):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "float16", "uint0", "uint99", "int1", "fixed<99,1>", "category<0>", "fixed<4,9999>"]
+    ("text", "value", "word"),
+    [
+        ("ap_fixed<16,6>", -1.25, -1280),
+        ("ap_ufixed<4,3>", 2.75, 5),
+        ("ap_ufixed<4,7>", 17.0, 2),
+        ("ap_fixed<8,0>", 0.25, 64),
+    ],
+)
+def test_a_fixed_point_type_counts_its_integer_bits(text, value, word):
+    assert to_words(np.array([value]), parse_number_type(text), False).tolist() == [word]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "float16", "uint0", "uint99", "int1", "ap_fixed<99,98>", "category<0>", "ap_fixed<4,-9995>"]
 )
 def test_impossible_types_are_refused(text):
     with pytest.raises(ModelError, match="number type"):

@@ -101,7 +101,7 @@ def test_words_are_narrowed_within_the_tolerance_and_given_formats_stay():
     model, X, y = trained("forest-binary")
     forest = load(model)
     halves = FitAndHeldOut(ArrayRows(X[::2], y[::2]), ArrayRows(X[1::2], y[1::2]))
-    options = {"tolerance": 0.05, "formats": {forest.features[0].name: "fixed<20,12>"}}
+    options = {"tolerance": 0.05, "formats": {forest.features[0].name: "ap_fixed<20,8>"}}
     scorer = Scorer(forest, halves.held_out)
     narrow, wide = (
         QuantizeInputs(cost=cost, **options).run(forest, halves.fit, scorer).forest for cost in ("flash", None)
@@ -114,9 +114,9 @@ def test_words_are_narrowed_within_the_tolerance_and_given_formats_stay():
 def test_formats_given_by_hand():
     model, X, _ = trained("forest-multi")
     forest = load(model)
-    result, step = on_words(forest, X, formats={"x21": "uint5", "x36": "ufixed<9,4>", "x42": "ordered32"})
+    result, step = on_words(forest, X, formats={"x21": "uint5", "x36": "ap_ufixed<9,5>", "x42": "ordered32"})
     by_name = {feature.name: str(feature.number) for feature in result.features}
-    assert (by_name["x21"], by_name["x36"], by_name["x42"]) == ("uint5", "ufixed<9,4>", "ordered32")
+    assert (by_name["x21"], by_name["x36"], by_name["x42"]) == ("uint5", "ap_ufixed<9,5>", "ordered32")
     assert step.report["paths_changed"] == 0
     with pytest.raises(OptionError, match="formats names 'age'"):
         on_words(forest, X, formats={"age": "uint8"})

@@ -26,7 +26,7 @@ def test_the_table_names_every_pass_as_it_names_itself():
         [Simplify()],
         [QuantizeInputs(input_bits=8), RoundLeaves(leaf_bits=4, scores=0.01), Simplify()],
         [QuantizeInputs(input="ordered", change=0.5, missing="never"), FitLeaves(1, 0.1)],
-        [QuantizeInputs(formats={"a, b": "uint8", 'odd "name"}': "fixed<12,4>"})],
+        [QuantizeInputs(formats={"a, b": "uint8", 'odd "name"}': "ap_fixed<12,8>"})],
     ],
 )
 def test_passes_print_and_parse(passes):

@@ -53,8 +53,8 @@ def test_share_thresholds_takes_the_threshold_of_the_fewest_bits_between_the_sam
 @pytest.mark.parametrize(
     "values, number, word",
     [
-        ((1.5, 2.5, 9.5), "ufixed<1,-3>", 1),  # A multiple of 8 lies between them.
-        ((3.5, 4.125, 4.5), "ufixed<4,1>", 9),  # No multiple of 1 lies between 4.125 and 4.5.
+        ((1.5, 2.5, 9.5), "ap_ufixed<1,4>", 1),  # A multiple of 8 lies between them.
+        ((3.5, 4.125, 4.5), "ap_ufixed<4,3>", 9),  # No multiple of 1 lies between 4.125 and 4.5.
         ((1, 4, 9), "uint3", 5),  # Integers stay exact, also if no row holds them.
     ],
 )

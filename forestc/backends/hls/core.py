@@ -93,15 +93,11 @@ def _feature(forest: Forest, field: Field) -> dict[str, object]:
     feature = forest.features[field.port.index]
     number = feature.number
     missing = word_range(number, feature.missing).missing
-    fixed = None
-    if isinstance(number, Fixed):
-        sign = "" if number.signed else "u"
-        fixed = f"ap_{sign}fixed<{number.bits}, {number.bits - number.fraction}, AP_TRN, AP_SAT>"
     return {
         "name": field.identifier,
         "type": ap_type(field.word),
         "note": field.port.meaning,
-        "fixed": fixed,
+        "fixed": number.fixed_point("AP_TRN", "AP_SAT") if isinstance(number, Fixed) else None,
         "missing": None if missing is None else _literal(missing),
         "high": field.offset + field.word.width - 1,
         "low": field.offset,

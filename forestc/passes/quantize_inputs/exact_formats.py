@@ -75,7 +75,7 @@ def given_exactly(
         raise OptionError(
             f"{number} is not an integer format",
             where="pass quantize-inputs",
-            do="use uint8, fixed<12,4>, ordered32 and the like",
+            do="use uint8, ap_fixed<12,8>, ordered32 and the like",
         )
     own, inside = _thresholds_inside(feature, thresholds, values)
     if not np.isfinite(thresholds[inside]).all():

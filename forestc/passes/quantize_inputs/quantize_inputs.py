@@ -54,7 +54,11 @@ class QuantizeInputs:
         tried("auto", 2, 3, 4, 5, 6, 8, 10),
         "bits of a feature at most; auto: no limit but that of the format.",
     ] = "auto"
-    formats: Annotated[Mapping[str, str] | None, 'types of some features by name, such as {"age": "uint8"}.'] = None
+    formats: Annotated[
+        Mapping[str, str] | None,
+        'types of some features by name, such as {"age": "uint8"}; ap_fixed<W,I> and ap_ufixed<W,I> have W bits, I of '
+        "them integer bits (with the sign), the others fraction bits.",
+    ] = None
     missing: Annotated[
         Literal["auto", "always", "never"],
         "which features accept missing values: always (all that accept them in the model), never, or auto (a "
