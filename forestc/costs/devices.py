@@ -63,9 +63,9 @@ class DeviceFamily:
     """Properties that all devices of a family share."""
 
     name: str
-    lut_inputs: int
     delays: str  # key of `forestc.lowering.timing.DELAYS`
     synthesis: tuple[str, ...]  # yosys commands; the last is tried if the first crashes
+    lut_inputs: int = 4
     luts: Luts = FOUR_INPUTS
     joined: bool = False  # True if multiplexers join LUTs to larger ones
     chained: tuple[str, ...] = ()  # kinds of cells that become carry chains
@@ -115,7 +115,6 @@ XCUP = DeviceFamily(
 )
 ECP5 = DeviceFamily(
     "ecp5",
-    lut_inputs=4,
     delays="ecp5",
     synthesis=("synth_ecp5 -top {top}",),
     luts=Luts(
@@ -142,7 +141,6 @@ ECP5 = DeviceFamily(
 )
 ICE40 = DeviceFamily(
     "ice40",
-    lut_inputs=4,
     delays="ice40",
     synthesis=("synth_ice40 -top {top}",),
     chained=("add", "compare", "less"),
@@ -155,7 +153,6 @@ ICE40 = DeviceFamily(
 # Without LUTs joined by multiplexers, with which yosys 0.70 takes a fifth to a half more LUTs.
 GW1N = DeviceFamily(
     "gw1n",
-    lut_inputs=4,
     delays="ice40",
     synthesis=("synth_gowin -family gw1n -nowidelut -top {top}",),
     chained=("add", "compare", "less"),
@@ -177,7 +174,6 @@ GW2A = replace(
 )
 MACHXO = DeviceFamily(
     "machxo",
-    lut_inputs=4,
     delays="ice40",
     synthesis=("synth_lattice -family xo2 -top {top}",),
     chained=("add", "compare", "less"),
@@ -190,7 +186,6 @@ MACHXO = DeviceFamily(
 # Without carry chains, as nextpnr-nexus 0.11.1 refuses the constant at the start of those of yosys 0.70.
 NEXUS = DeviceFamily(
     "nexus",
-    lut_inputs=4,
     delays="ecp5",
     synthesis=("synth_nexus -noccu2 -top {top}",),
     luts=LARGER,
@@ -203,7 +198,6 @@ NEXUS = DeviceFamily(
 )
 GATEMATE = DeviceFamily(
     "gatemate",
-    lut_inputs=4,
     delays="ice40",
     synthesis=("synth_gatemate -luttree -nomx8 -top {top}",),
     chained=("add", "compare", "less"),

@@ -4,12 +4,10 @@ device family without an entry has no estimates."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from importlib.resources.abc import Traversable
-from typing import Any
 
 from forestc.costs.devices import DEVICES, FAMILIES
 from forestc.errors import ForestcError
@@ -61,12 +59,19 @@ class Fitted:
 @cache
 def fitted() -> Fitted:
     """Returns the installed costs. Raises ForestcError if `fitted.json` is damaged."""
-    return parsed(text_of(FILE, _damaged))
+    try:
+        text = FILE.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise _damaged(f"it can't be read ({error})") from None
+    return parsed(text)
 
 
 def parsed(text: str) -> Fitted:
     """Parses fitted costs from a JSON text. Raises ForestcError if the text is damaged."""
-    table = json_of(text, _damaged)
+    try:
+        table = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise _damaged(f"it is not JSON ({error})") from None
     keys = ("LUT_COSTS", "PATH_COSTS_NS", "NINE_OF_TEN")
     _check_keys("it", table, keys)
     for key in keys:
@@ -83,7 +88,8 @@ def parsed(text: str) -> Fitted:
                     raise _damaged(f"{name}: {feature} costs {values[feature]!r}")
     _check_keys("NINE_OF_TEN", ends, (*luts, *paths))
     for name, pair in ends.items():
-        if not is_range(pair):
+        numbers = isinstance(pair, list) and len(pair) == 2 and all(map(is_number, pair))
+        if not numbers or not 0 < pair[0] < pair[1]:
             raise _damaged(f"NINE_OF_TEN: the range of {name} is {pair!r}")
     return Fitted(luts, paths, {name: (low, high) for name, (low, high) in ends.items()})
 
@@ -95,27 +101,6 @@ def _check_keys(what: str, value: object, names: Sequence[str]) -> None:
             raise _damaged(f"{what} has no {name!r}")
     if keys - set(names):
         raise _damaged(f"{what} has the unknown key {min(keys - set(names))!r}")
-
-
-def text_of(file: Traversable, damaged: Callable[[str], ForestcError]) -> str:
-    """Reads an installed table. damaged: returns the error to raise, given a description of the fault."""
-    try:
-        return file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise damaged(f"it can't be read ({error})") from None
-
-
-def json_of(text: str, damaged: Callable[[str], ForestcError]) -> Any:
-    """Parses a JSON text. damaged: returns the error to raise, given a description of the fault."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise damaged(f"it is not JSON ({error})") from None
-
-
-def is_range(pair: object) -> bool:
-    """Returns True for a list of two ascending numbers above 0."""
-    return isinstance(pair, list) and len(pair) == 2 and all(map(is_number, pair)) and 0 < pair[0] < pair[1]
 
 
 def is_number(value: object) -> bool:

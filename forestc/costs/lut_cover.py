@@ -93,9 +93,8 @@ class Mapper:
             uses[root] += 1
         for node in range(len(self.fan_ins) - 1, -1, -1):
             read = self.fan_ins[node]
-            if (
-                uses[node] and node in self.boxes and self.boxes[node] not in chains
-            ):  # all results of a chain read the same
+            # All results of a chain read the same.
+            if uses[node] and node in self.boxes and self.boxes[node] not in chains:
                 read = self.boxes[node]
                 chains.add(read)
             if uses[node]:
@@ -157,17 +156,11 @@ def _priority_cuts(network: _Network, uses: Floats, latest: Floats) -> _Cuts:
     minimized."""
     count, inputs = len(network.fan_ins), len(network.areas) - 1
     most = (MOST_CUTS + 1) ** MOST_FAN_INS
-    node_cuts, node_cut_sizes = (
-        np.empty((count, MOST_CUTS + 1, inputs), np.int64),
-        np.zeros((count, MOST_CUTS + 1), np.int64),
-    )
+    node_cuts = np.empty((count, MOST_CUTS + 1, inputs), np.int64)
+    node_cut_sizes = np.zeros((count, MOST_CUTS + 1), np.int64)
     numbers = np.zeros(count, np.int64)  # number of cuts of each node
-    best, size, ready, flow = (
-        np.full((count, inputs), -1, np.int64),
-        np.zeros(count, np.int64),
-        np.zeros(count),
-        np.zeros(count),
-    )
+    best, size = np.full((count, inputs), -1, np.int64), np.zeros(count, np.int64)
+    ready, flow = np.zeros(count), np.zeros(count)
     pools, pool_sizes = np.empty((2, most, inputs), np.int64), np.zeros((2, most), np.int64)
     late, area, when = np.zeros(most), np.zeros(most), np.zeros(most)
     order = np.zeros(inputs, np.int64)

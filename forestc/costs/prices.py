@@ -64,24 +64,11 @@ def _firmware(figure: str, cpu: str) -> Prices:
     """Returns the prices of C code on a processor: bytes in the layout `nodes`, or instructions in the layout
     `branches`."""
     costs = CPU_COSTS[cpu]
-    if figure == "flash":
-        table = costs.table / UNIT
-        return Prices(
-            (_SHARED + _CONDITION_BYTES * table,) * _MOST_BITS,
-            _MOST_BITS,
-            split=_SPLIT_BYTES * table,
-            tree=_TREE_BYTES * table,
-            per_bit=False,
-            firmware=True,
-        )
-    return Prices(
-        (_SHARED,) * _MOST_BITS,
-        _MOST_BITS,
-        split=costs.split / UNIT / 2,  # half of the rows reach it
-        tree=costs.tree / UNIT,
-        per_bit=False,
-        firmware=True,
-    )
+    byte = costs.table / UNIT
+    condition, split, tree = _CONDITION_BYTES * byte, _SPLIT_BYTES * byte, _TREE_BYTES * byte
+    if figure == "instructions":  # half of the rows reach a split
+        condition, split, tree = 0.0, costs.split / UNIT / 2, costs.tree / UNIT
+    return Prices((_SHARED + condition,) * _MOST_BITS, _MOST_BITS, split, tree, per_bit=False, firmware=True)
 
 
 def prices(cost: str) -> Prices:

@@ -46,6 +46,6 @@ def test_unknown_costs(monkeypatch):
     for spec, named in (("xc7", "'xc7'"), ("3", "3"), ('{"a":1}', "{'a': 1}")):
         with pytest.raises(OptionError, match=f"unknown cost {named}; known: lut6, xcup, ecp5, ice40"):
             passes_from(f"prune-splits{{cost={spec}}}")
-    monkeypatch.setitem(FAMILIES, "max10", DeviceFamily("max10", 4, "lut6", ("synth_intel -top {top}",)))
+    monkeypatch.setitem(FAMILIES, "max10", DeviceFamily("max10", "lut6", ("synth_intel -top {top}",)))
     with pytest.raises(OptionError, match="unknown cost 'max10'; known: lut6, xcup, ecp5, ice40"):
         prices("max10")  # This family was never fitted.
