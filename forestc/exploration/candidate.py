@@ -274,19 +274,11 @@ class Bench:
 
     def keywords(self, trial: Trial) -> dict[str, Any]:
         request = self.material.request
-        keywords = {"label": request.label, "held_out": self.material.held_out, "targets": request.targets}
+        same = ("label", "targets", "classes", "rows_are_sampled", "missing", "iterations")
+        keywords = {name: getattr(request, name) for name in same} | {"held_out": self.material.held_out}
         if request.device and trial.options.get("latency"):
             keywords |= {"device": request.device, "no_synth": True}
-        if request.classes:
-            keywords["classes"] = request.classes
-        if request.rows_are_sampled:
-            keywords["rows_are_sampled"] = True
-        if request.missing != "auto":
-            keywords["missing"] = request.missing
-        if request.trust_pickle and request.model is not None:
-            keywords["trust_pickle"] = True
-        if request.iterations is not None and request.model is not None:
-            keywords["iterations"] = request.iterations
+        keywords["trust_pickle"] = request.trust_pickle and request.model is not None
         return keywords | spelt(trial.options, request)
 
     def design(self, trial: Trial, clock: _Seconds | None = None) -> Path:

@@ -6,13 +6,13 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from forestc.backends.base import Gives
 from forestc.backends.c.choice import check
 from forestc.backends.c.options import COptions
 from forestc.backends.table import TARGETS
-from forestc.compilation.synthesis import known_device, need_tools
+from forestc.compilation.synthesis import need_tools
 from forestc.costs.devices import DEVICES
 from forestc.costs.estimate import estimated
 from forestc.costs.fitted import fitted
@@ -22,7 +22,6 @@ from forestc.exploration.study import RUNGS, Goal, Limit, Rung
 from forestc.fields.amounts import tolerance_of
 from forestc.options.explore import ExploreOptions
 
-Top = Literal["estimate", "synthesis", "placed", "measured"]
 # Fields that `as_dict` leaves out.
 _NOT_STORED = {"goals", "limits", "out", "resume", "progress", "seconds", "take"}
 HIDDEN = "***"  # replaces the password in an address
@@ -41,7 +40,7 @@ class ExploreRequest(ExploreOptions):
     limits: tuple[Limit, ...] = ()
     tolerance: float | None = None
     jobs: int = 1
-    rungs: Top | None = "estimate"  # highest rung that designs may reach; None follows the goals
+    rungs: Rung | None = "estimate"  # highest rung that designs may reach; None follows the goals
 
     def __post_init__(self) -> None:
         if (self.model is None) == (not self.train):
@@ -59,16 +58,9 @@ class ExploreRequest(ExploreOptions):
                 raise OptionError(f"{what}, and no model is given", where="MODEL", do=do)
         if self.rows is None:
             raise OptionError("no rows are given", where=opt.rows, do=f"add {opt.rows:FILE}")
-        if not self.device and not self.cpu:
-            raise OptionError(
-                "nothing says what to build for",
-                where=f"{opt.device}, {opt.cpu}",
-                do=f"add {opt.device}, of {_devices()}, or {opt.cpu}",
-            )
-        if self.device:
-            known_device(self.device)
-            if not estimated(self.device):
-                raise OptionError(f"no estimates for {self.device!r}", where=opt.device, do=f"known: {_devices()}")
+        if self.device and not estimated(self.device):
+            known = ", ".join(filter(estimated, DEVICES))
+            raise OptionError(f"no estimates for {self.device!r}", where=opt.device, do=f"known: {known}")
         check(COptions(cpu=self.cpu or ""))
         timed = self.device and DEVICES[self.device].family.timed_on in fitted().paths_ns
         for name in self.figures:
@@ -179,7 +171,3 @@ def _plain(value: object) -> Any:
     if isinstance(value, tuple | list) and all(isinstance(item, str | int | float) for item in value):
         return list(value)
     return value if isinstance(value, str | int | float | bool | None) else None
-
-
-def _devices() -> str:
-    return ", ".join(filter(estimated, DEVICES))

@@ -19,7 +19,7 @@ from forestc.exploration.material import Material
 from forestc.exploration.mutation import mutated
 from forestc.exploration.request import masked
 from forestc.exploration.space import LEVEL, SHRINK, starts
-from forestc.exploration.study import Goal, Limit, Study, Trial
+from forestc.exploration.study import Goal, Study, Trial
 from forestc.fields.parameters import Choice, Parameter, Whole, used
 
 JOURNAL = "storage.log"
@@ -219,8 +219,25 @@ class Sampler:
     def tell(self, ended: Mapping[int, Trial], last: int) -> None:
         for number in sorted(ended):
             if number <= last and number not in self._reported:
-                tell(self.study, ended[number], self.request.goals, self.request.limits, self.identities[number])
+                self._report(ended[number])
                 self._reported.add(number)
+
+    def _report(self, trial: Trial) -> None:
+        """Reports the result of a trial to Optuna. A trial without the figure of a goal is reported as failed."""
+        values = [trial.figure(goal.figure) for goal in self.request.goals]
+        library = optuna().trial
+        if trial.state != "complete" or any(value is None for value in values):
+            self.study.tell(trial.number, state=library.TrialState.FAIL, skip_if_finished=True)
+            return
+        attempt = library.Trial(self.study, self.identities[trial.number])
+        for limit in self.request.limits:
+            value = trial.figure(limit.figure)
+            violation = UNKNOWN  # as a share of the limit; 0 or less if the limit holds
+            if value is not None:
+                over = limit.value - value if limit.at_least else value - limit.value
+                violation = over / max(abs(limit.value), 1e-9)
+            attempt.set_constraint(spelled(limit), violation)
+        self.study.tell(trial.number, [float(value) for value in values if value is not None], skip_if_finished=True)
 
 
 def _suggested(trial: Any, parameter: Parameter) -> Any:
@@ -229,20 +246,3 @@ def _suggested(trial: Any, parameter: Parameter) -> Any:
     if isinstance(parameter, Whole):
         return trial.suggest_int(parameter.name, parameter.low, parameter.high, step=parameter.step, log=parameter.log)
     return trial.suggest_float(parameter.name, parameter.low, parameter.high, log=parameter.log)
-
-
-def tell(study: Any, trial: Trial, goals: Sequence[Goal], limits: Sequence[Limit], identity: int) -> None:
-    """Reports the result of a trial to Optuna. A trial without the figure of a goal is reported as failed."""
-    values = [trial.figure(goal.figure) for goal in goals]
-    state = optuna().trial.TrialState
-    if trial.state != "complete" or any(value is None for value in values):
-        study.tell(trial.number, state=state.FAIL, skip_if_finished=True)
-        return
-    attempt = optuna().trial.Trial(study, identity)
-    for limit in limits:
-        value = trial.figure(limit.figure)
-        violation = UNKNOWN  # as a share of the limit; 0 or less if the limit holds
-        if value is not None:
-            violation = (limit.value - value if limit.at_least else value - limit.value) / max(abs(limit.value), 1e-9)
-        attempt.set_constraint(spelled(limit), violation)
-    study.tell(trial.number, [float(value) for value in values if value is not None], skip_if_finished=True)
