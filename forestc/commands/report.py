@@ -18,7 +18,7 @@ from forestc.options.commands import ReportOptions
 from forestc.options.shared import Progress
 from forestc.report.page.assembly import check_writable, html, write
 from forestc.report.page.charts import altair, converter
-from forestc.report.page.design_page import Given, design_page
+from forestc.report.page.design_page import Given, design_page, relative_link
 from forestc.report.page.measured import measured
 from forestc.report.page.peers import read_peers
 from forestc.report.page.study_page import Links, study_page
@@ -82,10 +82,10 @@ def _of_study(study: Study, out: Path, options: ReportOptions) -> Shown:
     peers = () if options.peers is None else read_peers(options.peers, [goal.figure for goal in study.goals])
     beside = pages_folder(out)
     pages, notes = _front_pages(study, beside, out, progress)
-    folders = {trial.number: _relative(study.design(trial), out) for trial in _shown(study)}
+    folders = {trial.number: relative_link(study.design(trial), out.parent) for trial in _shown(study)}
     links = Links(
         {number: f"{quote(beside.name)}/{_name(number)}" for number in pages},
-        {number: address for number, address in folders.items() if address},
+        {number: f"{address}/" for number, address in folders.items() if address},
     )
     text = html(study_page(study, peers, links, progress))
     progress("writing")
@@ -113,13 +113,6 @@ def _shown(study: Study) -> list[Trial]:
     first = unpruned(study.trials)
     beside = [first] if study.front and first is not None and first not in study.front else []
     return [trial for trial in (*study.front, *beside) if (study.design(trial) / MANIFEST).is_file()]
-
-
-def _relative(folder: Path, out: Path) -> str:
-    try:
-        return "./" + quote(Path(os.path.relpath(folder.absolute(), out.absolute().parent)).as_posix()) + "/"
-    except ValueError:  # The folder is on another drive.
-        return ""
 
 
 def _front_pages(study: Study, beside: Path, out: Path, progress: Progress) -> tuple[dict[int, str], list[str]]:

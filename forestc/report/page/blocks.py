@@ -116,7 +116,7 @@ class Page:
     back: tuple[str, str] | None = None  # address and title of the page that links to it
 
 
-def cell(value: object, text: str | None = None) -> Cell:
+def cell(value: object) -> Cell:
     """Returns a cell. Numbers get separators for thousands and are sorted as numbers; None is a dash."""
     if isinstance(value, Cell):
         return value
@@ -125,9 +125,8 @@ def cell(value: object, text: str | None = None) -> Cell:
     if isinstance(value, bool):
         return Cell("yes" if value else "no")
     if isinstance(value, int | float):
-        shown = f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
-        return Cell(shown if text is None else text, float(value))
-    return Cell(visible(str(value)) if text is None else text)
+        return Cell(f"{value:,}" if isinstance(value, int) else f"{value:,.6g}", float(value))
+    return Cell(visible(str(value)))
 
 
 def table(

@@ -96,12 +96,9 @@ def finished(title: str, alt: str, drawn: Drawn, rows: Rows, foot: str = "", **m
     spec["config"] = dict(_CONFIG)
     spec["usermeta"] = {"across": spec.get("width") == WIDE}
     spec["datasets"] = {name: [_plain(row) for row in values] for name, values in {"rows": rows, **more}.items()}
-    return Chart(title, alt, drawing(spec), foot, spec=spec)
-
-
-def drawing(spec: Mapping[str, Any]) -> Markup:
-    """Returns the chart as SVG, with padding for fonts wider than the converter's."""
-    return checked_svg(converter().vegalite_to_svg({**spec, "padding": PADDING}))
+    # The converter's fonts may be narrower than the reader's, so labels get padding.
+    svg = checked_svg(converter().vegalite_to_svg({**spec, "padding": PADDING}))
+    return Chart(title, alt, svg, foot, spec=spec)
 
 
 def checked_svg(text: str) -> Markup:

@@ -346,7 +346,7 @@ def _files(design: Design, made: Mapping[str, Any], beside: Path | None) -> list
     names = sorted({*hashes, *roles, "manifest.json"})
     rows = [
         (
-            Cell(visible(path), link=_link(design, path, beside)),
+            Cell(visible(path), link="" if beside is None else relative_link(design.folder / path, beside)),
             roles.get(path, "").replace("_", " "),
             _size(design.folder / path),
             ""
@@ -383,11 +383,10 @@ def _size(path: Path) -> int | Cell:
         return Cell("missing", tone="bad")
 
 
-def _link(design: Design, path: str, beside: Path | None) -> str:
-    if beside is None:
-        return ""
+def relative_link(path: Path, beside: Path) -> str:
+    """Returns the address of a file for a page in the folder `beside`; empty if they are on different drives."""
     try:
-        related = os.path.relpath((design.folder / path).absolute(), beside.absolute())
-    except ValueError:  # The files are on another drive.
+        related = os.path.relpath(path.absolute(), beside.absolute())
+    except ValueError:
         return ""
     return "./" + quote(Path(related).as_posix())

@@ -7,7 +7,7 @@ from markupsafe import Markup
 from forestc.forest.ir import Forest
 from forestc.forest.node_text import feature_figures
 from forestc.forest.numbers import Category, word_range, word_value
-from forestc.report.page.blocks import Cell, Table, cell, table
+from forestc.report.page.blocks import Cell, Table, table
 from forestc.report.page.measured import Measured
 from forestc.report.page.svg import shortened, spark
 
@@ -27,12 +27,12 @@ def feature_table(forest: Forest, measured: Measured | None) -> Table:
                 Cell("", drawing=picture),
                 Cell(str(number)),
                 Cell(f"{number.count} categories" if isinstance(number, Category) else values),
-                cell(figures["uses"]),
-                cell(figures["conditions"]),
+                figures["uses"],
+                figures["conditions"],
                 Cell(f"{cuts[0]:.5g} to {cuts[-1]:.5g}" if len(cuts) > 1 else "".join(f"{c:.5g}" for c in cuts),
                      cuts[0] if cuts else None),
                 Cell("yes" if feature.missing else "no"),
-                cell(feature.column),
+                feature.column,
             )
         )  # fmt: skip
     drawn = "rows and thresholds" if measured is not None else "thresholds on the range"

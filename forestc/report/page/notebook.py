@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from functools import cache
 from io import StringIO
 from shutil import get_terminal_size
-from typing import Any
 
 from markupsafe import Markup
 from rich.console import Console
@@ -38,15 +37,12 @@ MOST_NODES = 20_000  # nodes of a forest up to which a chart shows its logic
 def design_html(design: Design) -> str:
     """Returns a design as HTML: charts and figures, or only figures without the extra `report`."""
     known = {what: f"{figure} ({remark})" if remark else figure for what, figure, remark in summary(design).items}
-    figures = html_figures(f"Design {design.manifest['name']}", {**known, **_other_figures(design)})
+    others = {name: value for name, value in design.figures().items() if value and name != "last_check"}
+    figures = html_figures(f"Design {design.manifest['name']}", {**known, **others})
     try:
         return _html(_design_charts(design), figures)
     except MissingExtraError:
         return figures
-
-
-def _other_figures(design: Design) -> dict[str, Any]:
-    return {name: value for name, value in design.figures().items() if value and name != "last_check"}
 
 
 def _design_charts(design: Design) -> list[Chart]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from forestc.backends.base import Gives
 from forestc.backends.table import gives
 from forestc.manifest.design import Design
 from forestc.manifest.results import Result
-from forestc.report.page.blocks import Block, Cell, Code, cell, table, texts
+from forestc.report.page.blocks import Block, Cell, Code, table, texts
 from forestc.report.tables import measure_tables, visible
 
 BY_COMPILE = "when it was compiled"
@@ -99,7 +99,7 @@ def _device_row(design: Design, result: Result) -> tuple[Any, ...]:
         "engine" if "clocks_per_row" in figures else "core with stream" if result.stream else "core",
         *(figures.get(key) for key in ("lut", "ff", "carry", "bram", "depth", "latency_cycles")),
         None if mhz is None else Cell(f"{mhz:.1f}", mhz),
-        cell(figures.get("rows_per_second")),
+        figures.get("rows_per_second"),
         None if placed is None else Cell(f"{placed['used']:,} of {placed['available']:,}", placed["used"]),
         visible(", ".join(map(str, figures["tools"]))),
         visible(result.date),
@@ -114,17 +114,13 @@ def _cpu_rows(design: Design, result: Result) -> list[tuple[Any, ...]]:
             visible(result.on),
             visible(str(name)),
             *(entry[key] for key in ("flash", "ram", "stack")),
-            *(_count(entry[kind], key) for kind in ("instructions", "cycles") for key in ("mean", "max_of_all")),
+            *((entry[kind] or {}).get(key) for kind in ("instructions", "cycles") for key in ("mean", "max_of_all")),
             visible(", ".join(map(str, figures["tools"]))) + f", -O{visible(figures['optimize'])}",
             visible(result.date),
             _state(design, result),
         )
         for name, entry in figures["entries"].items()
     ]
-
-
-def _count(counts: Mapping[str, Any] | None, key: str) -> Cell:
-    return cell(None if counts is None else counts[key])
 
 
 def firmware_results(design: Design) -> list[Block]:
