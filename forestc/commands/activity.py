@@ -71,18 +71,16 @@ def activity(options: ActivityOptions) -> Shown:
 
 
 def _comparators(forest: Forest, activity: ForestActivity) -> list[dict[str, Any]]:
-    figures = []
-    for index, condition in enumerate(forest.conditions):
-        feature, test = forest.features[condition.feature], condition.test
-        figures.append(
-            {
-                "comparator": literal_text(forest, condition),
-                "feature": feature.name,
-                "threshold": _raw(test, feature.number),
-                "probability": float(activity.conditions[index]),
-                "toggle_rate": float(activity.toggles[index]),
-            }
-        )
+    figures = [
+        {
+            "comparator": literal_text(forest, condition),
+            "feature": forest.features[condition.feature].name,
+            "threshold": _raw(condition.test, forest.features[condition.feature].number),
+            "probability": float(activity.conditions[index]),
+            "toggle_rate": float(activity.toggles[index]),
+        }
+        for index, condition in enumerate(forest.conditions)
+    ]
     return sorted(figures, key=lambda comparator: -comparator["toggle_rate"])
 
 

@@ -86,7 +86,8 @@ def model_inputs(options: LearnInputsOptions) -> tuple[InputModel, dict[str, Any
     network = model.network
     rows_off, bits_off = model.contradictions()
     if options.out is not None:
-        write_inputs(model, options.out)
+        with writing(options.out):
+            write_text(Path(options.out), printed(model))
     figures = {
         **({} if options.out is None else {"out": str(options.out)}),
         "rows": model.rows_seen,
@@ -111,12 +112,6 @@ def how_long(options: LearnInputsOptions) -> str:
     if options.samples is not None:
         return f"searching for a network in {options.samples} runs (--samples)"
     return f"searching for a network for {options.seconds:g} s (--time)"
-
-
-def write_inputs(model: InputModel, path: str | Path) -> None:
-    """Writes the text form of an input model in one step. Raises ForestcError if the file can't be written."""
-    with writing(path):
-        write_text(Path(path), printed(model))
 
 
 def _opened(options: LearnInputsOptions) -> tuple[Forest, Rows, tuple[str, ...]]:

@@ -89,14 +89,13 @@ def measure(options: MeasureOptions) -> Shown:
     given = _inputs(design, options)
     with tempfile.TemporaryDirectory(prefix="forestc-measure-") as scratch:
         bench = Workbench(cpu, tool, options.optimize, Path(scratch))
-        work = _Work(design, bench)
         (bench.folder / header.name).write_bytes(header.read_bytes())
         options.progress(f"{tool.kind} for {options.cpu}")
         built = together([partial(bench.built, entry) for entry in entries])
         counted = sum(len(batch.words) for batch in given.inputs)
         options.progress(f"{', '.join(entry.name for entry in entries)}: {counted} inputs")
         measured = {
-            entry.name: work.measured(entry, compiled, given.inputs)
+            entry.name: _measured(design.forest, bench, entry, compiled, given.inputs)
             for entry, compiled in zip(entries, built, strict=True)
         }
     if cpu.machine:
@@ -222,51 +221,46 @@ def measured_inputs(forest: Forest, sample: NDArray[np.float64]) -> Iterator[Vec
         yield with_raw(forest, costly, COSTLY)
 
 
-@dataclass(frozen=True)
-class _Work:
-    """A design on the bench of one processor."""
+def _measured(
+    forest: Forest, bench: Workbench, entry: Entry, built: Built, inputs: Sequence[Vectors]
+) -> dict[str, Any]:
+    start = time.perf_counter()
+    differences, first, runs = 0, "", list[Run]()
+    if (machine := bench.machine(built)) is not None:
+        for batch in inputs:
+            run, difference, shown = _compared(forest, entry, machine, batch)
+            first = first or (f"{entry.name}: {shown}" if difference.count else "")
+            differences += difference.count
+            runs.append(run)
+    on_rows = [run for run, batch in zip(runs, inputs, strict=False) if batch.origin == "rows"] or runs
+    stacks = [run.stack for run in runs]
+    depths = stacks if built.stack.size is None else [built.stack.size, *stacks]
+    by = "-" if not depths else "call graph" if built.stack.size == max(depths) else "emulator"
+    return {
+        "flash": built.image.flash,
+        "ram": built.image.ram,
+        "stack": max(depths, default=None),
+        "stack_by": by,
+        "stack_seen": max(stacks, default=None),
+        "stack_why": built.stack.why,
+        "instructions": _summary([run.instructions for run in on_rows], [run.instructions for run in runs]),
+        "cycles": _summary([run.cycles for run in on_rows], [run.cycles for run in runs]),
+        "differences": None if machine is None else differences,
+        "first": first,
+        "seconds": {"build": round(built.seconds, 3), "emulator": round(time.perf_counter() - start, 3)},
+    }
 
-    design: Design
-    bench: Workbench
 
-    def measured(self, entry: Entry, built: Built, inputs: Sequence[Vectors]) -> dict[str, Any]:
-        start = time.perf_counter()
-        differences, first, runs = 0, "", list[Run]()
-        if (machine := self.bench.machine(built)) is not None:
-            for batch in inputs:
-                run, difference, shown = self._compared(entry, machine, batch)
-                first = first or (f"{entry.name}: {shown}" if difference.count else "")
-                differences += difference.count
-                runs.append(run)
-        on_rows = [run for run, batch in zip(runs, inputs, strict=False) if batch.origin == "rows"] or runs
-        stacks = [run.stack for run in runs]
-        depths = stacks if built.stack.size is None else [built.stack.size, *stacks]
-        by = "-" if not depths else "call graph" if built.stack.size == max(depths) else "emulator"
-        return {
-            "flash": built.image.flash,
-            "ram": built.image.ram,
-            "stack": max(depths, default=None),
-            "stack_by": by,
-            "stack_seen": max(stacks, default=None),
-            "stack_why": built.stack.why,
-            "instructions": _summary([run.instructions for run in on_rows], [run.instructions for run in runs]),
-            "cycles": _summary([run.cycles for run in on_rows], [run.cycles for run in runs]),
-            "differences": None if machine is None else differences,
-            "first": first,
-            "seconds": {"build": round(built.seconds, 3), "emulator": round(time.perf_counter() - start, 3)},
-        }
-
-    def _compared(self, entry: Entry, machine: Machine, batch: Vectors) -> tuple[Run, Difference, str]:
-        """Returns a run, its difference from the evaluator, and the first wrong answer as text."""
-        forest = self.design.forest
-        batch = entry.taken(batch, forest)
-        run = machine.run(entry.inputs(batch, machine.aligned), entry.gives, entry.count, entry.returned)
-        difference = entry.compare(run.results, evaluate_words(forest, batch.words), forest)
-        if not difference.count:
-            return run, difference, ""
-        row = (batch.raw if entry.takes.raw else batch.words)[difference.first].tolist()
-        answers = f"gives {list(difference.got)}, should give {list(difference.expected)}"
-        return run, difference, f"{batch.origin} {difference.first}, {row} {answers}"
+def _compared(forest: Forest, entry: Entry, machine: Machine, batch: Vectors) -> tuple[Run, Difference, str]:
+    """Returns a run, its difference from the evaluator, and the first wrong answer as text."""
+    batch = entry.taken(batch, forest)
+    run = machine.run(entry.inputs(batch, machine.aligned), entry.gives, entry.count, entry.returned)
+    difference = entry.compare(run.results, evaluate_words(forest, batch.words), forest)
+    if not difference.count:
+        return run, difference, ""
+    row = (batch.raw if entry.takes.raw else batch.words)[difference.first].tolist()
+    answers = f"gives {list(difference.got)}, should give {list(difference.expected)}"
+    return run, difference, f"{batch.origin} {difference.first}, {row} {answers}"
 
 
 def _summary(
