@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from forestc.backends.base import Engine, Gives
-from forestc.backends.running import Difference
 from forestc.backends.table import RUNNERS, gives, opened
 from forestc.backends.vectors import Vectors, vectors
 from forestc.checks.agreement import agreement
@@ -249,8 +248,19 @@ def _compare(engine: Engine, result: EngineResult, chunk: Vectors, truth: Evalua
     if step > 1:
         truth = truth.every(step)
         chunk = Vectors(chunk.words[::step], chunk.raw[::step], chunk.origin)
-    _add(result, engine.compare(chunk, truth), chunk)
+    difference = engine.compare(chunk, truth)
     result.seconds += time.perf_counter() - start
+    if difference.count and not result.differences:
+        words = chunk.words[min(difference.first, len(chunk.words) - 1)].tolist()
+        given = f"row {list(difference.given)}" if difference.given else f"words {words}"
+        shown = f" gives {list(difference.got)}" if difference.got else ""
+        result.first = (
+            f"{chunk.origin} vector {difference.first}, {given}{shown}, should give {list(difference.expected)}"
+        )
+    result.differences = (result.differences or 0) + difference.count
+    result.vectors += len(chunk.words) - difference.left_out
+    result.left_out += difference.left_out
+    result.unfit = result.unfit or difference.why
 
 
 def _chunks(parts: Iterator[Vectors]) -> Iterator[Vectors]:
@@ -267,20 +277,6 @@ def _chunks(parts: Iterator[Vectors]) -> Iterator[Vectors]:
 
 def _joined(parts: list[Vectors]) -> Vectors:
     return Vectors(np.concatenate([v.words for v in parts]), np.concatenate([v.raw for v in parts]), parts[0].origin)
-
-
-def _add(result: EngineResult, difference: Difference, chunk: Vectors) -> None:
-    if difference.count and not result.differences:
-        words = chunk.words[min(difference.first, len(chunk.words) - 1)].tolist()
-        given = f"row {list(difference.given)}" if difference.given else f"words {words}"
-        shown = f" gives {list(difference.got)}" if difference.got else ""
-        result.first = (
-            f"{chunk.origin} vector {difference.first}, {given}{shown}, should give {list(difference.expected)}"
-        )
-    result.differences = (result.differences or 0) + difference.count
-    result.vectors += len(chunk.words) - difference.left_out
-    result.left_out += difference.left_out
-    result.unfit = result.unfit or difference.why
 
 
 def _figures(result: CheckResult) -> dict[str, Any]:

@@ -47,14 +47,20 @@ def make_engine(options: EngineOptions) -> Shown:
         options.user_bits, identifier(options.name),
     )  # fmt: skip
     capacity = capacity_for(wanted, options.device)
-    figures = engine_figures(capacity, options.device) | {"out": str(options.out)}
-    estimate = engine_estimate(capacity, figures["device"]) if "device" in figures else None
+    figures, estimate = _figures(capacity), None
+    if options.device is not None:
+        device = DEVICES[stands_for(options.device, "device", DEVICES)]
+        blocks, single = blocks_of(capacity, device)
+        estimate = engine_estimate(capacity, device.name)
+        estimated = {key: value for key, value in (estimate or {}).items() if key not in ("device", "blocks")}
+        figures |= {"device": device.name, "blocks": blocks, "blocks_single_port": single}
+        figures |= {f"estimated_{key}": value for key, value in estimated.items()}
     write_engine(Path(options.out), capacity, estimate)
-    return Shown(figures, titled(f"engine in {options.out}"))
+    return Shown(figures | {"out": str(options.out)}, titled(f"engine in {options.out}"))
 
 
-def engine_figures(capacity: Capacity, device: str | None) -> dict[str, Any]:
-    figures: dict[str, Any] = {
+def _figures(capacity: Capacity) -> dict[str, Any]:
+    return {
         "walkers": capacity.walkers,
         "banks": capacity.banks,
         "trees": capacity.walkers * capacity.slots,
@@ -69,15 +75,6 @@ def engine_figures(capacity: Capacity, device: str | None) -> dict[str, Any]:
         "memory": capacity.memory,
         "memory_bits": capacity.walkers * capacity.banks * capacity.nodes * capacity.node_bits,
     }
-    if device is not None:
-        entry = DEVICES[stands_for(device, "device", DEVICES)]
-        blocks, single = blocks_of(capacity, entry)
-        figures |= {"device": entry.name, "blocks": blocks, "blocks_single_port": single}
-        estimate = engine_estimate(capacity, entry.name)
-        figures |= {
-            f"estimated_{key}": value for key, value in (estimate or {}).items() if key not in ("device", "blocks")
-        }
-    return figures
 
 
 def _walkers(given: int | str) -> int | None:
