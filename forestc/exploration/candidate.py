@@ -174,12 +174,8 @@ class Bench:
         """Returns {PASSES_TAKEN: a level's passes as text}; empty if `compile` chooses the same passes by itself."""
         level, passes, request = int(options[LEVEL]), self._passes(model, fold), self.material.request
         if searches(level, passes.rows, None):
-            size = size_of(
-                request.targets,
-                request.device,
-                request.cpu or "",
-                LoweringOptions(family=family_of(request.device or "")),
-            )
+            lowering = LoweringOptions(family=family_of(request.device or ""))
+            size = size_of(request.targets.split(","), request.device, request.cpu or "", lowering)
             folds = Folds((Fold(model, passes.rows, passes.scorer),), "validation rows")
             terms = SearchTerms(stop=Stop(1, seconds, time.monotonic() + seconds))
             first = self.results({LEVEL: DEFAULT_LEVEL}, model, fold)
