@@ -10,7 +10,7 @@ import math
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from types import NoneType, UnionType
@@ -295,6 +295,8 @@ def inside(folder: Path, name: str) -> Path:
     path = folder / name
     try:
         within = not Path(name).is_absolute() and path.resolve().is_relative_to(folder.resolve())
+        with suppress(FileNotFoundError, NotADirectoryError):
+            path.stat()  # `resolve` of Python 3.13 keeps links in a circle
     except (OSError, RuntimeError, ValueError):  # links in a circle, or a name with a zero byte
         within = False
     if not within:
