@@ -45,7 +45,7 @@ def test_its_header_alone_is_checked(design):
 
 def test_what_needs_hardware_names_the_target(design):
     for use in (lambda: design.netlist, lambda: forestc.simulate(design, [[0.0] * design.model.columns])):
-        with pytest.raises(ForestcError, match="no core in a hardware language.*targets=verilog"):
+        with pytest.raises(ForestcError, match=r"no core of hardware.*targets=verilog"):
             use()
     with pytest.raises(ForestcError, match="targets=verilog"):
         design.pack(design.quantize([[0.0] * design.model.columns]))

@@ -277,7 +277,7 @@ class Design(FittedEstimator):
     def _need_hardware(self) -> None:
         if not self.has_hardware:
             needed = next(name for name, target in TARGETS.items() if target.lowered)
-            raise ForestcError("no core in a hardware language", where=str(self.folder), do=f"add {opt.target:{needed}}")
+            raise ForestcError("no core of hardware", where=str(self.folder), do=f"add {opt.target:{needed}}")
 
     def _fields(self, key: str) -> list[Field]:
         """Returns the fields of a port from the manifest. key: `features` or `outputs`."""
