@@ -23,6 +23,7 @@ from forestc.backends.c.selftest import Answers
 from forestc.backends.source import Source
 from forestc.backends.table import BACKENDS, CORES, TARGETS, implied_roles, roles, written
 from forestc.engine.capacity import Capacity
+from forestc.engine.image import DoesNotFitError
 from forestc.errors import MissingToolError, ModelError, OptionError
 from forestc.forest.builder import changed, changed_tree
 from forestc.forest.ir import LEAF, Decision, Link
@@ -152,7 +153,10 @@ def test_an_engine_answers_as_the_evaluator_or_the_target_refuses(target, runner
         return
     try:
         made = design(forest, tmp_path, seed % 3, targets=(target.name,))
-    except OptionError:  # The forest has wider words or more classes than any capacity.
+    except (
+        OptionError,
+        DoesNotFitError,
+    ):  # wider words, more classes or longer walks than any capacity
         assert target.gives is Gives.WALKERS and kind in ("doubles", "hard-types", *LARGE)
         return
     assert not run(made, runner, tmp_path, seed)

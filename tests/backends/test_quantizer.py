@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import runpy
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,8 +15,8 @@ import forestc
 from forestc.backends.ports import Field, input_fields, output_fields, pack
 from forestc.backends.stream import quantizer
 from forestc.backends.stream.axi_stream import StreamOptions
-from forestc.backends.stream.engines import WordsEngine
 from forestc.backends.stream.lanes import layout_of
+from forestc.backends.table import RUNNERS
 from forestc.backends.vectors import expected
 from forestc.errors import CheckError
 from forestc.forest.ir import Feature
@@ -97,7 +98,7 @@ def test_check_runs_it(tmp_path, monkeypatch):
     design = forestc.compile(model, X, tmp_path / "out", label=y, targets="verilog", stream=StreamOptions()).design
     result = forestc.check(design, X, engines=["words"], random_rows=500)
     assert result.ok and result.engines["words"].vectors == sum(result.vectors.values())
-    monkeypatch.setattr(WordsEngine, "sample", 50)
+    monkeypatch.setitem(RUNNERS, "words", replace(RUNNERS["words"], sample=50))
     some = forestc.check(design, X, random_rows=500)
     assert some.ok and 100 < some.engines["words"].vectors <= 3 * 50
     path = design.path("words")

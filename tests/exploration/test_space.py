@@ -134,7 +134,7 @@ def test_goals_and_limits_by_the_names_that_users_write():
         (None, ("lut<=1e999",), "xcup", None, "can't read the limit"),
         (None, (Limit("lut", False, float("nan")),), "xcup", None, "the limit of lut is no number"),
         (None, ("speed>=1",), "xcup", None, "unknown limit 'speed'"),
-        (None, (), "ecp6", None, "unknown device 'ecp6'"),
+        (None, (), "ecp6", None, "no estimates for 'ecp6'"),
         (None, (), None, "z80", "cpu=: unknown processor 'z80'"),
     ],
 )

@@ -76,6 +76,7 @@ TRUSTED = frozenset(
         "sklearn.tree._tree": ("Tree",),
         "sklearn.ensemble._hist_gradient_boosting.predictor": ("TreePredictor",),
         "sklearn.utils._bunch": ("Bunch",),
+        "sklearn.multiclass": ("_ConstantPredictor",),
         "numpy": ("dtype",),
         "functools": ("partial",),
         "sklearn.utils.validation": ("check_array",),
