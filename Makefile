@@ -11,7 +11,7 @@ TESTS := $(VENV)/.tests
 DEMO := $(VENV)/.demo
 WORKERS ?= 2
 
-.PHONY: demo firmware-demo test quick lint types types-elsewhere docs environment most full figures bench fuzz clean \
+.PHONY: demo firmware-demo test quick lint types types-elsewhere docs environment rest full figures bench fuzz clean \
   bench-levels bench-speed bench-search bench-exactness bench-c-exactness bench-firmware bench-estimates bench-engine \
   bench-installs figures-check
 
@@ -58,9 +58,9 @@ docs: $(STAMP)
 environment: $(STAMP)
 	$(BIN)/python -m pytest -m long -k amaranth tests/docs/test_environments.py
 
-# What CI runs: all cases, but those that are long.
-most: lint types docs
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --cases all -m "not long"
+# What CI runs behind `test`: the other cases, but those that are long.
+rest: types docs
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --cases rest -m "not long"
 
 full: lint types types-elsewhere docs
 	FORESTC_EXAMPLES=5 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --cases all -m "" -o timeout=3600

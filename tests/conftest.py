@@ -1,7 +1,8 @@
 """Holds shared fixtures, and chooses what a run holds.
 
-By default a run takes the first case of each function; `--cases all` takes all. Tests that need a library or a tool
-that is missing are skipped, and counted at the end; FORESTC_REQUIRE_TOOLS=1 makes each a failure.
+By default a run takes the first case of each function; `--cases all` takes all, and `--cases rest` what a run by
+default leaves out. Tests that need a library or a tool that is missing are skipped, and counted at the end;
+FORESTC_REQUIRE_TOOLS=1 makes each a failure.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ BROWSER = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--n
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite the golden files")
-    parser.addoption("--cases", choices=("first", "all"), default="first", help="cases of each parametrized test")
+    parser.addoption("--cases", choices=("first", "all", "rest"), default="first", help="of each test")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -62,17 +63,23 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)  # behind the choice by markers
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves the first case of each function, unless all are asked for, by `--cases all`, by name or by the marker."""
-    if config.getoption("--cases") == "all" or any("[" in argument for argument in config.args):
+    """Leaves the first case of each function, unless all are asked for, by `--cases all`, by name or by the marker; or
+    all but these, which a run by default has.
+    """
+    cases = config.getoption("--cases")
+    if cases == "all" or any("[" in argument for argument in config.args):
         return
     seen: set[str] = set()
-    kept, left = [], []
+    first, others = [], []
     for item in items:
+        if cases == "rest" and any(item.get_closest_marker(name) for name in ("slow", "long")):
+            others.append(item)
+            continue
         function = item.nodeid.partition("[")[0]
-        first = function not in seen or item.get_closest_marker("each_case") is not None
-        (kept if first else left).append(item)
+        chosen = function not in seen or item.get_closest_marker("each_case") is not None
+        (first if chosen else others).append(item)
         seen.add(function)
-    items[:] = kept
+    items[:], left = (others, first) if cases == "rest" else (first, others)
     config.hook.pytest_deselected(items=left)
 
 
