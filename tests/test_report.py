@@ -82,7 +82,7 @@ def test_a_folder_tells_how_to_make_it_again(run, work):
     result = forestc.check(work / "a", work / "test.csv", label="target", engines=["c"], random_rows=1)
     assert (held_out["rows"], held_out["compiled"]) == (169, result.agreement.compiled)
     assert (given["rows"], made["rows"]["rows"], held_out["agreement"]) == (400, 400, result.agreement.agreement)
-    shown = ["accuracy of the compiled forest", f"{given['compiled']:.4f}", f"{held_out['compiled']:.4f}"]
+    shown = ["accuracy of the compiled forest", *(f"{100 * on['compiled']:.2f} %" for on in (given, held_out))]
     assert shown in tables(report)[0]
 
 

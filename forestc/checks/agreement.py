@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
-from forestc.forest.evaluate import Evaluation, score_range
+from forestc.forest.evaluate import Evaluation
 from forestc.forest.ir import Forest
 from forestc.passes.quick_evaluation import evaluate_rows
 from forestc.rows.accuracy import GENERATED, Accuracy, answers_of
 from forestc.rows.batches import Batch, Rows
-
-CLOSE = 0.01  # share of the range of scores that a regression may be off
 
 
 @dataclass(frozen=True)
@@ -21,15 +21,21 @@ class Agreement:
     """How well a compiled forest agrees with its model on rows."""
 
     rows: int
-    agreement: float  # share of equal decisions, or of scores within 1 % of range
+    agreement: float | None  # share of equal decisions; None for a regression
     model: float | None  # accuracy or R squared; None without labels
     compiled: float | None  # accuracy or R squared; None without labels
-    largest_error: float | None  # of a score, in the model's units; None for classification
+    rms_difference: float | None = None  # of the values, in the target's units; None for classification
+    largest_difference: float | None = None  # likewise
     foreign: int = 0  # number of rows with a label unknown to the model
 
     @property
     def measure(self) -> str:
-        return "accuracy" if self.largest_error is None else "R squared"
+        return "R squared" if self.agreement is None else "accuracy"
+
+    def __str__(self) -> str:
+        if self.agreement is not None:
+            return f"agreement {self.agreement:.4f}"
+        return f"largest difference {self.largest_difference:.4g}"
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -41,42 +47,58 @@ class Agreement:
 
 def agreement(model: Forest, compiled: Forest, rows: Rows) -> Agreement:
     """Compares two forests on rows."""
-    same, worst, labeled, foreign = 0, 0.0, False, 0
+    same, squares, worst, values, labeled, foreign = 0, 0.0, 0.0, 0, False, 0
     regression = not model.decides
-    close = CLOSE * _spread(model, rows) if regression else 0.0
     accuracy = Accuracy(model.decides), Accuracy(model.decides)
     count = 0
     for batch in rows.batches():
-        answers = before, after = _answers(model, batch), _answers(compiled, batch)
-        count += len(before.index)
+        evaluated = _answers(model, batch), _answers(compiled, batch)
+        answers = before, after = answers_of(model, evaluated[0]), answers_of(compiled, evaluated[1])
+        count += len(batch.X)
         if regression:
-            error = np.abs(after.scores * float(compiled.scale or 1.0) - before.scores).max(axis=1)
-            same += int((error <= close).sum())
-            worst = max(worst, float(error.max(initial=0.0)))
+            apart = np.abs(after.astype(np.float64) - before)
+            squares, values = squares + float((apart * apart).sum()), values + apart.size
+            worst = max(worst, float(apart.max(initial=0.0)))
         else:
-            rows_same = before.index.reshape(len(batch.X), -1) == after.index.reshape(len(batch.X), -1)
+            rows_same = before.reshape(len(batch.X), -1) == after.reshape(len(batch.X), -1)
             same += int(rows_same.all(axis=1).sum())
         if batch.truth is not None:
             labeled = True
             foreign += 0 if regression else int((batch.truth.reshape(len(batch.X), -1) < 0).any(axis=1).sum())
-            for measured, forest, answer in zip(accuracy, (model, compiled), answers, strict=True):
-                measured.add(answers_of(forest, answer), batch.truth)
-    if not count:
-        return Agreement(0, 1.0, None, None, None)
+            for measured, answer in zip(accuracy, answers, strict=True):
+                measured.add(answer, batch.truth)
     shares = [measured.share if labeled else None for measured in accuracy]
-    return Agreement(count, same / count, shares[0], shares[1], worst if regression else None, foreign)
+    if regression:
+        return Agreement(count, None, shares[0], shares[1], math.sqrt(squares / max(1, values)), worst)
+    return Agreement(count, same / count if count else 1.0, shares[0], shares[1], foreign=foreign)
 
 
 def _answers(forest: Forest, batch: Batch) -> Evaluation:
     return evaluate_rows(forest, batch.X)
 
 
-def _spread(model: Forest, rows: Rows) -> float:
-    low, high = np.inf, -np.inf
-    for batch in rows.batches():
-        scores = _answers(model, batch).scores
-        low, high = min(low, float(scores.min())), max(high, float(scores.max()))
-    return score_range(low, high)
+def share(value: float | None) -> str:
+    return "-" if value is None else f"{100 * value:.2f} %"
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4g}"
+
+
+def quality(
+    measure: str, figures: Mapping[str, Any], model: str = ", model", compiled: str = ", compiled"
+) -> dict[str, str]:
+    """Returns the figures of an Agreement as texts, by their names: shares of rows, or R squared and differences of a
+    regression in the target's units. model, compiled: suffixes of the measure's name."""
+    text = share if measure == "accuracy" else _number
+    texts = {measure + model: text(figures["model"]), measure + compiled: text(figures["compiled"])}
+    if measure == "accuracy":
+        return texts | {"agreement with the model": share(figures["agreement"])}
+    names = {
+        "rms_difference": "RMS difference from the model",
+        "largest_difference": "largest difference from the model",
+    }
+    return texts | {name: _number(figures[key]) for key, name in names.items()}
 
 
 def accuracy_record(
@@ -92,11 +114,15 @@ def accuracy_record(
     }
 
 
-def set_aside(forest: Forest, agreed: Agreement, held_out: Agreement) -> str:
+def set_aside(agreed: Agreement, held_out: Agreement) -> str:
     """Returns a note for users on the rows that were held out."""
-    changed, aside = round((1 - held_out.agreement) * held_out.rows), held_out.rows
-    what = "decided unlike the model" if forest.decides else "given another value, by over 1 % of the range"
+    aside = held_out.rows
+    if held_out.agreement is None:
+        what = f"the values of the rows set aside differ from the model's by at most {held_out.largest_difference:.4g}"
+    else:
+        changed = round((1 - held_out.agreement) * aside)
+        what = f"of the rows set aside {changed:,} {'is' if changed == 1 else 'are'} decided unlike the model"
     return (
         f"{aside:,} of the {agreed.rows:,} given rows were set aside for scoring. Promises about given rows hold for "
-        f"the other {agreed.rows - aside:,}. Of the rows set aside {changed:,} {'is' if changed == 1 else 'are'} {what}"
+        f"the other {agreed.rows - aside:,}; {what}"
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from forestc.backends.table import SIMULATOR
-from forestc.checks.agreement import Agreement
+from forestc.checks.agreement import Agreement, quality
 from forestc.checks.coverage import CoverageFigures
 from forestc.checks.proof import Proof
 from forestc.errors import CheckError, opt
@@ -96,10 +96,7 @@ class CheckResult:
         title = "check: ok" if self.ok else "check: failed"
         if (agreed := self.agreement) is None:
             return html_table(title, head, rows)
-        measured = {f"{agreed.measure}, model": agreed.model, f"{agreed.measure}, compiled": agreed.compiled}
-        shares = {what: share for what, share in measured.items() if share is not None}
-        shares["agreement with the model"] = agreed.agreement
-        figures = {what: f"{100 * share:.2f} %" for what, share in shares.items()}
+        figures = {what: text for what, text in quality(agreed.measure, vars(agreed)).items() if text != "-"}
         return html_table(title, head, rows) + html_figures(f"on {counted(agreed.rows, 'row')}", figures)
 
     @property

@@ -130,7 +130,7 @@ class Compiled:
         return self.summary()
 
     def __repr__(self) -> str:
-        return f"<Compiled {self.design!r}, agreement {self.agreement.agreement:.4f} on {self.agreement.rows:,} rows>"
+        return f"<Compiled {self.design!r}, {self.agreement} on {self.agreement.rows:,} rows>"
 
     def _repr_html_(self) -> str:
         shown = {key: value for key, value in self.figures.items() if isinstance(value, int | float | str)}
@@ -483,7 +483,7 @@ def _write(run: Compilation) -> None:
         record = fingerprint(file, run.planned.held_out) if share is None else {"share": share}
         held_out_record = {**record, "rows": held_out.rows}
     if held_out is not None and share is not None:
-        aside = set_aside(forest, agreed, held_out)
+        aside = set_aside(agreed, held_out)
         run.steps = tuple(replace(step, aside=aside) for step in run.steps)
         run.notes.append(aside)
         level = None if level is None else level | {"keeps": f"{level['keeps']} ({aside})"}
@@ -547,6 +547,8 @@ def _figures(run: Compilation, level: Mapping[str, Any] | None, measured: Mappin
         "rows": agreed.rows,
         "accuracy": {"model": agreed.model, "compiled": agreed.compiled},
         "agreement": agreed.agreement,
+        "rms_difference": agreed.rms_difference,
+        "largest_difference": agreed.largest_difference,
         "notes": run.notes,
         "level": level,
         "measured": measured,

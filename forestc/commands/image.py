@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -134,7 +134,9 @@ def _quantized(
     if opened is None:
         return _Quantized(source, rows, forest, None, {})
     agreed = agreement(model, forest, opened)
-    return _Quantized(source, rows, forest, opened, {"rows": agreed.rows, "agreement": agreed.agreement})
+    return _Quantized(
+        source, rows, forest, opened, {key: value for key, value in asdict(agreed).items() if value is not None}
+    )
 
 
 def _named(sources: Sequence[object], made: Sequence[_Quantized]) -> dict[str, _Quantized]:

@@ -12,11 +12,11 @@ from forestc.system.version import __version__
 from forestc.system.writing import written_or_why
 
 CHECK = "check.json"
-CHECK_FORMAT = 1
+CHECK_FORMAT = 2
 VERDICTS = ("proved", "refuted", "undecided")
 AGAIN = "remove it, or run forestc check again"
 
-_SHARE: Schema = {"type": "number", "minimum": 0, "maximum": 1}
+_SHARE_OR_NONE: Schema = {"type": ["number", "null"], "minimum": 0, "maximum": 1}
 _FIGURE_OR_NONE: Schema = FIGURE | {"type": ["number", "null"]}
 _SCHEMA: Schema = {
     "type": "object",
@@ -63,8 +63,9 @@ _SCHEMA: Schema = {
             "type": ["object", "null"],
             "required": ["agreement"],
             "properties": {
-                "rows": COUNT, "agreement": _SHARE, "foreign": COUNT, "model": _FIGURE_OR_NONE,
-                "compiled": _FIGURE_OR_NONE, "largest_error": _FIGURE_OR_NONE,
+                "rows": COUNT, "agreement": _SHARE_OR_NONE, "foreign": COUNT, "model": _FIGURE_OR_NONE,
+                "compiled": _FIGURE_OR_NONE, "rms_difference": _FIGURE_OR_NONE,
+                "largest_difference": _FIGURE_OR_NONE,
             },
         },
         "rows": {

@@ -25,7 +25,7 @@ from forestc.netlist.ports import label_port, score_port
 from forestc.options.compile import CompileOptions
 from forestc.system.records import COUNT, FIGURE, INNER_PATH, TEXT, Schema
 
-FORMAT = 5
+FORMAT = 6
 # holds the schema of all fields but the options of compile, and those of targets beside C's and the engine's
 FILE = files_of("forestc.manifest") / "manifest.schema.json"
 

@@ -112,10 +112,8 @@ def _accuracy(figures: Mapping[str, Any]) -> list[str]:
     both = [on_given] if held_out is None else [on_given, held_out]
     rows = [
         ("rows", *(f"{on['rows']}" for on in both)),
-        *quality_rows(figures["measure"], both, " of the model", " of the compiled forest", _share),
+        *quality_rows(figures["measure"], both, " of the model", " of the compiled forest"),
     ]
-    if on_given["largest_error"] is not None:
-        rows.append(("largest error of a score", *(f"{on['largest_error']:.4g}" for on in both)))
     generated, measured_on = figures["measured_on"] == GENERATED, MEASURED_ON[figures["measured_on"]]
     heads = [f"on the {'generated' if generated else 'given'} rows", *(["on the rows held out"] if held_out else [])]
     note = [
@@ -163,10 +161,6 @@ def _of_array(source: Mapping[str, Any]) -> str:
 
 def _option(value: object) -> str:
     return _code(", ".join(map(str, value)) if isinstance(value, list) else "yes" if value is True else str(value))
-
-
-def _share(value: float | None) -> str:
-    return "not known: no labels" if value is None else f"{value:.4f}"
 
 
 def _cell(text: str) -> str:

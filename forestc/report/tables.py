@@ -11,6 +11,7 @@ from rich.text import Text
 
 from forestc.backends.base import Gives
 from forestc.backends.table import gives_only
+from forestc.checks.agreement import quality, share
 from forestc.forest.summary import counted, shown
 from forestc.report.widths import as_text
 from forestc.rows.accuracy import GENERATED, MEASURED_ON
@@ -72,22 +73,14 @@ def visible(text: str) -> str:
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
-def share(value: float | None) -> str:
-    return "-" if value is None else f"{100 * value:.2f} %"
-
-
 def quality_rows(
-    measure: str,
-    on: Sequence[Mapping[str, Any]],
-    model: str = ", model",
-    compiled: str = ", compiled",
-    text: Callable[[float | None], str] = share,
+    measure: str, on: Sequence[Mapping[str, Any]], model: str = ", model", compiled: str = ", compiled"
 ) -> list[tuple[str, ...]]:
     """Returns table rows that compare a design with its model.
     on: the figures of each column of the table.
     model, compiled: suffixes of the measure's name."""
-    names = {"model": measure + model, "compiled": measure + compiled, "agreement": "agreement with the model"}
-    return [(name, *(text(figures[key]) for figures in on)) for key, name in names.items()]
+    columns = [quality(measure, figures, model, compiled) for figures in on]
+    return [(name, *(column[name] for column in columns)) for name in columns[0]]
 
 
 def figures_table(title: str, figures: Mapping[str, Any]) -> Table:
@@ -393,8 +386,6 @@ def check_tables(result: CheckResult) -> list[Table | Text]:
     on_rows = []
     if (agreed := result.agreement) is not None:
         summary = [*quality_rows(agreed.measure, [vars(agreed)]), ("rows", f"{agreed.rows:,}")]
-        if agreed.largest_error is not None:
-            summary.append(("largest error of a score", f"{agreed.largest_error:.4g}"))
         on_rows.append(table("the quantized forest against the model, on the rows", ("what", "figure"), summary))
     proof = []
     if result.proof is not None:

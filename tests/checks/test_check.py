@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from models import trained
 from sklearn.base import clone
+from sklearn.ensemble import RandomForestRegressor
 
 import forestc
 from forestc.backends import running
@@ -74,6 +75,21 @@ def test_everything_agrees(folder, need_tool):
     assert result.vectors["boundary"] >= 3 * conditions
     assert result.agreement.agreement > 0.95
     json.dumps(result.figures)
+
+
+def test_a_regression_is_compared_in_the_units_of_its_target(tmp_path):
+    X = np.random.default_rng(0).normal(size=(300, 4))
+    y = 1000 * X[:, 0] + X[:, 1]
+    model = RandomForestRegressor(5, max_depth=4, random_state=0).fit(X[:200], y[:200])
+    done = forestc.compile(model, X[:200], tmp_path / "out", label=y[:200], targets="c")
+    result = check(done.design, X[200:], label=y[200:], engines=["c"], random_rows=1)
+    apart = done.design.predict(X[200:]) - model.predict(X[200:])
+    assert result.agreement.agreement is None and result.agreement.measure == "R squared"
+    assert result.agreement.rms_difference == pytest.approx(np.sqrt((apart**2).mean()))
+    assert result.agreement.largest_difference == pytest.approx(np.abs(apart).max()) and np.abs(apart).max() > 0.01
+    assert result.agreement.model == pytest.approx(model.score(X[200:], y[200:]))
+    for shown in (str(result), result._repr_html_(), (tmp_path / "out/report.md").read_text()):
+        assert "largest difference from the model" in shown and "agreement with the model" not in shown
 
 
 def planted(text, pattern, change, place):

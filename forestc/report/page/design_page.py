@@ -13,6 +13,7 @@ import numpy as np
 
 from forestc.backends.base import Gives
 from forestc.backends.table import gives
+from forestc.checks.agreement import quality
 from forestc.compilation.synthesis import Placement
 from forestc.costs.devices import DEVICES, FAMILIES
 from forestc.costs.estimate import estimates
@@ -48,7 +49,6 @@ from forestc.report.tables import (
     level_tables,
     pass_tables,
     quality_rows,
-    share,
     visible,
 )
 from forestc.rows.accuracy import GENERATED, MEASURED_ON
@@ -138,18 +138,17 @@ def summary(design: Design, additions: Given = Given()) -> KeyFigures:
 def _accuracy_items(design: Design, on: Measured | None) -> list[tuple[str, str, str]]:
     accuracy = design.manifest.get("made", {}).get("accuracy")
     if on is not None:
-        measure = "accuracy" if design.forest.decides else "R squared"
-        compiled, agreement = on.agreed.compiled, on.agreed.agreement
+        measure, figures = on.agreed.measure, vars(on.agreed)
         where = f"on {on.agreed.rows:,} rows given"
         remark = f"\N{PLUS-MINUS SIGN} {100 * on.standard_error:.2f} %, {where}" if on.standard_error else where
     elif accuracy is not None:
         figures = accuracy["held_out"] or accuracy["given"]
-        measure, compiled, agreement = accuracy["measure"], figures["compiled"], figures["agreement"]
+        measure = accuracy["measure"]
         remark = where = f"{figures['rows']:,} rows, {'held out' if accuracy['held_out'] else accuracy['measured_on']}"
     else:
         return []
-    first = [] if compiled is None else [(measure, share(compiled), remark)]
-    return [*first, ("agreement with the model", share(agreement), where)]
+    _, *texts = quality(measure, figures, compiled="").items()
+    return [(name, text, remark if name == measure else where) for name, text in texts if text != "-"]
 
 
 def _about(design: Design, made: Mapping[str, Any]) -> list[Block]:
@@ -195,8 +194,6 @@ def _accuracy(design: Design, made: Mapping[str, Any], on: Measured | None) -> l
         plus = "" if error is None else f" \N{PLUS-MINUS SIGN} {100 * error:.2f} %"
         rows = [("rows", f"{agreed.rows:,}"), *quality_rows(measure, [vars(agreed)], " of the model", " of the design")]
         rows[2] = (rows[2][0], rows[2][1] + plus)
-        if agreed.largest_error is not None:
-            rows.append(("largest error of a score", f"{agreed.largest_error:.4g}"))
         blocks.append(texts(f"On {visible(on.name) or 'the rows given'}", ("what", "figure"), rows))
         if on.confusion is not None:
             blocks += _confusion(on, [str(label) for label in design.forest.classes])
