@@ -322,9 +322,41 @@ def test_avr(design, rows, monkeypatch, need, need_tool):
         monkeypatch.setattr(f"forestc.{module}.find", lambda *_: None)
     sizes = forestc.measure(design, "avr", rows)
     assert sizes["flash"] == figures["flash"] and sizes["cycles"] is None and sizes["differences"] is None
-    assert sizes["notes"] == [
+    assert sizes["notes"][1:] == [
         "nothing was run, as simavr is not on the PATH; install simavr (Debian: apt install simavr)"
     ]
+
+
+LABEL = """#include "m.h"
+TYPE forestc_entry(const uint8_t *x);
+TYPE forestc_entry(const uint8_t *x) { return m_label(x[0]); }
+"""
+
+
+@pytest.mark.parametrize(
+    ("labels", "gives"), [([-(1 << 62), 7, (1 << 62) + 1], "int64_t"), (["no", "yes", "rather"], "const char *")]
+)
+def test_labels_on_an_avr(labels, gives, tmp_path, need, need_tool):
+    """Numbers are read from flash, and take no RAM; a note counts the RAM of text, which `measure` doesn't link."""
+    need("gcc", "avr")
+    need_tool("simavr")
+    X, y = trained("forest-text-labels")[1], np.arange(150) // 50
+    model = RandomForestClassifier(2, max_depth=2, random_state=0).fit(X, np.asarray(labels)[y])
+    design = forestc.compile(model, X, tmp_path / "out", targets="c", name="m").design
+    text = (design.folder / "c" / "m.h").read_text()
+    (tmp_path / "m.h").write_text(text)
+    (tmp_path / "x.c").write_text(LABEL.replace("TYPE", gives))
+    compiler = find_compiler(CPUS["avr"])
+    made = build(CPUS["avr"], compiler, "x.c", tmp_path, "s")
+    image = read_image(made.image)
+    notes = [note for note in forestc.measure(design, "avr")["notes"] if "m_label" in note]
+    if gives == "int64_t":
+        machine = avr.Simavr(find("simavr"), compiler, made, image.flash, tmp_path)
+        ran = machine.run(np.arange(3, dtype=np.uint8)[:, np.newaxis], np.dtype("i8"), 1, True)
+        assert ran.results.ravel().tolist() == sorted(labels) and image.ram == 0 and not notes
+    else:
+        (note,) = notes
+        assert note.endswith(f" {image.ram} bytes") and image.ram == sum(len(label) + 3 for label in labels)
 
 
 def test_cycles_of_an_avr(need, need_tool, tmp_path):

@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from forestc.backends.base import Gives
 from forestc.backends.c.choice import entry_of
 from forestc.backends.c.inputs import fits, inputs_of, unfit
+from forestc.backends.c.types import text_bytes
+from forestc.backends.names import identifier
 from forestc.backends.running import Difference
 from forestc.backends.table import file_of
 from forestc.backends.vectors import COSTLY, Vectors, vectors, with_raw
@@ -174,6 +176,9 @@ def _notes(design: Design, figures: Mapping[str, Any]) -> Iterator[str]:
         if entry["stack_why"]:
             seen = "not known" if entry["stack_seen"] is None else "the deepest seen in the emulator"
             yield f"{name}: the stack is {seen}, as {entry['stack_why']}"
+    if figures["cpu"] == "avr" and (more := text_bytes(design.forest, pointer=2)):
+        name = f"{identifier(design.forest.name)}_label"
+        yield f"{name}, which no entry calls, keeps its text in RAM on AVR: up to {more:,} bytes"
     if len(figures["tools"]) == 1:
         yield f"nothing was run, as simavr is not on the PATH; {avr.INSTALL}"
     if c.limits and c.cpu == figures["cpu"] and not figures["budget"]:

@@ -12,7 +12,7 @@ from forestc.backends.c.layouts import LAYOUTS, trees_in_c
 from forestc.backends.c.options import COptions
 from forestc.backends.c.quantizer import code_functions, quantizer, row_type
 from forestc.backends.c.trees import TreeContext
-from forestc.backends.c.types import FLOATS, asserted, constant, label_type, score_type, size_of
+from forestc.backends.c.types import FLOATS, asserted, constant, label_type, labels_are_text, score_type, size_of
 from forestc.backends.c.values import TABLE, shown
 from forestc.backends.names import c_string, feature_name, identifier, plain
 from forestc.forest.ir import Feature, Forest
@@ -130,7 +130,7 @@ class _Header:
 
     def _target(self, index: int) -> dict[str, object]:
         classes = self.forest.targets[index].classes
-        text = not all(isinstance(c, int) and abs(c) < 1 << 63 for c in classes)
+        text = labels_are_text(self.forest.targets[index])
         return {
             "suffix": f"_{index}" if len(self.forest.targets) > 1 else "",
             "macro": f"_{index}" if len(self.forest.targets) > 1 else "",

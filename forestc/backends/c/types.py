@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from forestc.backends.names import feature_name
 from forestc.errors import OptionError, opt
-from forestc.forest.ir import LEAF, Forest, Tree
+from forestc.forest.ir import LEAF, Forest, Part, Tree
 from forestc.forest.numbers import Category, Float, word_range
 
 _SIZES = (8, 16, 32, 64)  # bits of the integer types of stdint.h, ascending
@@ -86,6 +86,17 @@ def reach_of(forest: Forest, output: int) -> tuple[int, int]:
 def label_type(forest: Forest) -> str:
     """Returns the C type of a class index. It also holds the number of classes."""
     return int_type(0, max(len(part.classes) for part in forest.targets))
+
+
+def labels_are_text(part: Part) -> bool:
+    """Returns True if the C gives a target's labels as text, and not as numbers."""
+    return not all(isinstance(c, int) and abs(c) < 1 << 63 for c in part.classes)
+
+
+def text_bytes(forest: Forest, pointer: int) -> int:
+    """Returns the most bytes of the labels' text and its table, for pointers of this many bytes."""
+    labels = [label for part in forest.targets if labels_are_text(part) for label in part.classes]
+    return sum(len(str(label).encode("utf-8", "replace")) + 1 + pointer for label in labels)
 
 
 def constant(value: int) -> str:
