@@ -1,4 +1,4 @@
-"""Estimates the LUTs, flip-flops and clock of an engine. benchmarks/engine_costs.py fitted the costs."""
+"""Estimates the LUTs, flip-flops and clock of an engine. The costs are fitted on synthesized engines of random sizes."""
 
 from __future__ import annotations
 

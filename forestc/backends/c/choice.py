@@ -69,8 +69,7 @@ def possible(forest: Forest) -> tuple[Layout, ...]:
 
 
 def chosen_layout(forest: Forest, options: COptions) -> Layout:
-    """Returns the layout that `options` name, or the one that usually suits, as docs/benchmarks/firmware_layouts.json
-    shows. It knows no processor and no budgets.
+    """Returns the layout that `options` name, or the one that usually suits. It knows no processor and no budgets.
 
     Raises OptionError if the layout can't hold the forest.
     """

@@ -1,0 +1,48 @@
+"""Measures `make demo` and `make test` in a fresh clone, with pip's cache and the native tools on the PATH."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from ledger import Ledger
+from tools import ROOT, arguments
+
+MEASURES = ("forestc/cli", "forestc/costs", "forestc/compilation", "forestc/algorithms/covers")
+TARGETS = ("demo", "test")
+
+
+def measured(case: Mapping[str, Any]) -> Iterator[Any]:
+    """Yields the seconds of a target in a clone. Raises CalledProcessError if it fails."""
+    yield [ROOT / "Makefile", ROOT / "pyproject.toml", ROOT / "tests"], None
+    with tempfile.TemporaryDirectory() as folder:
+        clone = Path(folder) / "clone"
+        subprocess.run(["git", "clone", "--quiet", str(ROOT), str(clone)], check=True)
+        start, before = time.perf_counter(), _children()
+        subprocess.run(case["target"].split(), cwd=clone, check=True)
+        seconds = time.perf_counter() - start
+        used = round(_children() - before)
+        yield {"minutes": round(seconds / 60, 1), "seconds": round(seconds), "processor seconds": used}
+
+
+def _children() -> float:
+    """Returns the processor seconds of all child processes that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def main() -> None:
+    options = arguments(__doc__, MEASURES).parse_args()
+    targets = ("--version",) if options.small else TARGETS
+    ledger = Ledger("From a clone", options, ("pytest", "yosys", "verilator", "iverilog", "ghdl"))
+    ledger.fill([{"target": f"make {target}"} for target in targets], measured)
+    ledger.show()
+
+
+if __name__ == "__main__":
+    main()
