@@ -12,8 +12,7 @@ DEMO := $(VENV)/.demo
 WORKERS ?= 2
 
 .PHONY: demo firmware-demo test quick lint types types-elsewhere docs environment rest full figures bench fuzz clean \
-  bench-levels bench-speed bench-search bench-exactness bench-c-exactness bench-firmware bench-estimates bench-engine \
-  bench-installs figures-check
+  figures-check
 
 demo: $(DEMO)
 	$(BIN)/python examples/demo.py out
@@ -65,56 +64,20 @@ rest: types docs
 full: lint types types-elsewhere docs
 	FORESTC_EXAMPLES=5 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --cases all -m "" -o timeout=3600
 
-# Measured figures, into docs/benchmarks. What a file has of this commit is not measured again, and a run that was ended
-# goes on where it stopped. PEERS names a folder of NAME.json with NAME.npz (hardware), DATA one of NAME.csv.gz.
-# `figures`: what README shows, in 40 minutes; `bench`: what docs/benchmarks/index.md shows, in pieces of an hour at most.
-FILES := docs/benchmarks
-WITH_DATA := $(if $(DATA),--data $(DATA))
-MEASURED = grep -qs "\"commit\": \"$$(git rev-parse HEAD)\"" $(FILES)/$(1).json || \
-  $(BIN)/python benchmarks/$(or $(3),$(1)).py --json $(FILES)/$(or $(3),$(1)).json $(2)
+# Measured figures, into docs/benchmarks: `figures` what README and docs/benchmarks/index.md show, `bench` all. A row that
+# is made again as it was is not measured again, and a run that was ended goes on where it stopped. PEERS names a folder
+# of NAME.json with NAME.npz (hardware), DATA one of NAME.csv.gz; what needs them is left out without.
+FOLDERS := $(if $(DATA),--data $(DATA)) $(if $(PEERS),--peers $(PEERS))
 
-figures: bench-levels bench-speed bench-installs
+figures: $(STAMP)
+	$(BIN)/python benchmarks/figures.py $(FOLDERS)
+
+bench: $(STAMP)
+	$(BIN)/python benchmarks/figures.py --all $(FOLDERS)
 
 # Names the results that are of an older forestc; status 1 if there are any.
 figures-check: $(STAMP)
 	$(BIN)/python benchmarks/golden.py
-
-bench: bench-levels bench-speed bench-installs bench-search bench-exactness bench-c-exactness bench-firmware bench-estimates bench-engine
-
-bench-levels: $(STAMP)
-	$(call MEASURED,shipped_models)
-	$(if $(PEERS),$(call MEASURED,hardware,--peers $(PEERS)))
-
-bench-speed: $(STAMP)
-	$(call MEASURED,compile_scale)
-	$(call MEASURED,simulation)
-	$(call MEASURED,streams)
-	$(call MEASURED,frontends)
-
-bench-installs: $(STAMP)
-	$(call MEASURED,installs)
-	$(BIN)/python benchmarks/installs.py --make --json $(FILES)/make.json
-
-bench-search: $(STAMP)
-	$(if $(DATA),$(call MEASURED,levels,$(WITH_DATA)))
-	$(call MEASURED,level_times,$(WITH_DATA))
-
-bench-exactness: $(STAMP)
-	$(call MEASURED,exactness)
-
-bench-c-exactness: $(STAMP)
-	$(call MEASURED,c_exactness,--jobs 2)
-
-bench-firmware: $(STAMP)
-	$(call MEASURED,firmware,$(WITH_DATA))
-
-bench-estimates: $(STAMP)
-	mkdir -p out
-	$(call MEASURED,estimates,--cache out/estimates.json --minutes 50 $(WITH_DATA))
-
-bench-engine: $(STAMP)
-	$(call MEASURED,engine_ecp5,--cases ecp5 --seeds 2,engine)
-	$(call MEASURED,engine_up5k,--cases up5k,engine)
 
 # Coverage-guided fuzzing of the readers, MINUTES each.
 MINUTES ?= 4

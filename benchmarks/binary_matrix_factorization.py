@@ -11,14 +11,19 @@ minutes for each matrix and rank.
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Mapping
+from functools import partial
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import a_single_thread  # noqa: F401
 import numpy as np
 from data import table
+from ledger import Ledger
 from numpy.typing import NDArray
 from papers.peers import peer_result
-from tools import arguments, earlier_rows, save, show
+from tools import arguments
 
 from forestc.papers import BinaryMatrixFactorization
 
@@ -48,36 +53,34 @@ def main() -> None:
         options.only, options.ranks, options.seconds = "zoo", "2", 0.5
     if options.peer is None:
         print("no --peer: nimfa is not compared")
-    rows = earlier_rows(options)
-    done = {(row["matrix"], row["k"]) for row in rows}
-    for name in options.only.split(",") if options.only else PAPER:
-        X = bits(f"bmf_{name}", options.data)
-        for k in map(int, options.ranks.split(",")):
-            if (name, k) in done:
-                continue
-            start = time.perf_counter()
-            model = BinaryMatrixFactorization(
-                k, time_limit=options.seconds or None, max_iter=options.rounds, random_state=options.seed
-            )
-            product = model.inverse_transform(model.fit(X).transform(X))
-            seconds = time.perf_counter() - start
-            assert model.reconstruction_error_ == np.count_nonzero((product != X)[~np.isnan(X)])
-            paper, other, relaxation, gap = PAPER[name][k]
-            rows.append(
-                {
-                    "matrix": name, "k": k, "error": model.reconstruction_error_, "paper": paper,
-                    "other_methods": other, "bound": model.bound_, "MIP(1)": model.model_error_,
-                    "MLP(1)": f"{model.relaxation_:.1f}{'*' if model.relaxation_optimal_ else ''}",
-                    "paper_MLP(1)": relaxation, "MIP(1)_bound": model.model_bound_,
-                    "gap_%": round(100 * max(0.0, 1 - model.model_bound_ / model.model_error_), 2),
-                    "paper_gap_%": "" if gap is None else gap, "s": round(seconds, 1),
-                    **peer_result(options.peer, "nimfa", X, k),
-                }
-            )  # fmt: skip
-            print(rows[-1], flush=True)
-            save(TITLE, rows, options)
-    better, equal = (sum(test(row["error"], row["paper"]) for row in rows) for test in (int.__lt__, int.__eq__))
-    show(TITLE, rows, options, below_the_paper=better, equal_to_the_paper=equal)
+    names, ranks = options.only.split(",") if options.only else PAPER, map(int, options.ranks.split(","))
+    cases = [{"matrix": name, "k": k} for name, k in product(names, ranks)]
+    ledger = Ledger(TITLE, options, ("highspy", "scipy"), ("seconds", "rounds", "seed"))
+    ledger.fill(cases, partial(measured, options))
+    better, equal = (sum(test(row["error"], row["paper"]) for row in ledger.rows) for test in (int.__lt__, int.__eq__))
+    ledger.show(below_the_paper=better, equal_to_the_paper=equal)
+
+
+def measured(options: Any, case: Mapping[str, Any]) -> Iterator[Any]:
+    X, k = bits(f"bmf_{case['matrix']}", options.data), case["k"]
+    yield X, None
+    start = time.perf_counter()
+    model = BinaryMatrixFactorization(
+        k, time_limit=options.seconds or None, max_iter=options.rounds, random_state=options.seed
+    )
+    made = model.inverse_transform(model.fit(X).transform(X))
+    seconds = time.perf_counter() - start
+    assert model.reconstruction_error_ == np.count_nonzero((made != X)[~np.isnan(X)])
+    paper, other, relaxation, gap = PAPER[case["matrix"]][k]
+    yield {
+        "error": model.reconstruction_error_, "paper": paper, "other_methods": other, "bound": model.bound_,
+        "MIP(1)": model.model_error_,
+        "MLP(1)": f"{model.relaxation_:.1f}{'*' if model.relaxation_optimal_ else ''}",
+        "paper_MLP(1)": relaxation, "MIP(1)_bound": model.model_bound_,
+        "gap_%": round(100 * max(0.0, 1 - model.model_bound_ / model.model_error_), 2),
+        "paper_gap_%": "" if gap is None else gap, "s": round(seconds, 1),
+        **peer_result(options.peer, "nimfa", X, k),
+    }  # fmt: skip
 
 
 def bits(name: str, data: Path) -> NDArray[np.float64]:

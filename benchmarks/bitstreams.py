@@ -8,16 +8,18 @@ import re
 import struct
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from gowin_netlist import gowin_netlist
+from ledger import Ledger
 from serial_bench import Line, SimulatedBoard, frame
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
-from tools import arguments, save, show
+from tools import arguments
 
 import forestc
 from forestc.boards.bitstream import Bitstream, build
@@ -45,6 +47,7 @@ DESIGNS: Mapping[str, tuple[Any, Any, dict[str, Any]]] = {  # lists data, model 
         {"latency": 0},
     ),
 }
+TOOLS = ("yosys", "nextpnr-ice40", "nextpnr-ecp5", "nextpnr-himbaechel-gowin", "icebox_vlog", "verilator")
 ROWS, ANSWERED = 2, 0x82
 DIVISOR = 12  # clocks of a bit
 COUNT = 1000  # rows of each design
@@ -53,26 +56,26 @@ SETTLE = 2000  # clocks of the longest reset after configuration, and more
 
 
 def main() -> None:
-    parser = arguments(__doc__, MEASURES)
-    parser.add_argument("--board", action="append", choices=BOARDS, help="this board alone; may be repeated")
-    options = parser.parse_args()
-    rows: list[dict[str, Any]] = []
+    options = arguments(__doc__, MEASURES, "only").parse_args()
+    ledger = Ledger("bitstreams", options, TOOLS)
     for number, (name, (load, model, given)) in enumerate(DESIGNS.items()):
         X, y = load(return_X_y=True)
         with tempfile.TemporaryDirectory() as folder:
-            out, boards = Path(folder) / "out", options.board or BOARDS[: 1 if options.small else None]
+            boards = options.only.split(",") if options.only else BOARDS[: 1 if options.small else None]
+            out = Path(folder) / "out"
             design = forestc.compile(model.fit(X, y), X, out, label=y, targets="verilog", name="m", **given).design
             for board in map(board_of, boards):
                 # Of boards without a reader, the first design tells the figures.
                 if (number == 0 or _unpacker(board)) and not (options.small and number):
                     flips = FLIPS if number == 0 and not options.small else 0
                     counts = (20 if options.small else COUNT, flips)
-                    rows.append({"board": board.title, "design": name, **_row(design, board, X, counts)})
-                    save("bitstreams", rows, options)
-    show("bitstreams", rows, options)
+                    case = {"board": board.title, "design": name}
+                    ledger.fill([case], partial(_row, design, board, X, counts))
+    ledger.show()
 
 
-def _row(design: forestc.Design, board: Board, X: Any, counts: tuple[int, int]) -> dict[str, Any]:
+def _row(design: forestc.Design, board: Board, X: Any, counts: tuple[int, int], _: Mapping[str, Any]) -> Iterator[Any]:
+    yield [X, design.path("verilog"), counts], None
     start, clock = time.perf_counter(), platform_of(board).default_clk_frequency
     made = build(design, board, baud=int(clock / DIVISOR))
     row = {
@@ -90,7 +93,7 @@ def _row(design: forestc.Design, board: Board, X: Any, counts: tuple[int, int]) 
             seeds = (seed for seed in range(counts[1]) if notices(design, (made, board), X, seed))
             noticed = next(seeds, None)
     figures = {"rows_read_back": checked[0], "differences": checked[1]}
-    return row | figures | {"flips_until_noticed": None if noticed is None else noticed + 1}
+    yield row | figures | {"flips_until_noticed": None if noticed is None else noticed + 1}
 
 
 def notices(design: forestc.Design, made: tuple[Bitstream, Board], X: Any, seed: int) -> bool:

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import tempfile
 import time
+from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from ledger import Ledger
 from sklearn.datasets import load_iris
 from sklearn.ensemble import ExtraTreesClassifier
-from tools import arguments, earlier_rows, save, show
+from tools import arguments
 
 import forestc
 from forestc.manifest.design import Design
@@ -50,8 +53,10 @@ def compiled(name: str, folder: Path) -> tuple[Design, Any]:
     return done.design, X
 
 
-def measured(design: Design, X: Any, line: str, vectors: int) -> dict[str, Any]:
+def measured(design: Design, X: Any, vectors: int, case: Mapping[str, Any]) -> Iterator[Any]:
     """Checks a design on a simulated board, then predicts its rows there."""
+    yield [X, vectors], None
+    line = case["line"]
     netlist = forestc.check(design, X, engines=["netlist"], random_rows=0, record=False)
     more, start = max(0, vectors - sum(netlist.vectors.values())), time.perf_counter()
     result = forestc.check(design, X, port=LINES[line], engines=["board"], random_rows=more, record=False)
@@ -60,8 +65,8 @@ def measured(design: Design, X: Any, line: str, vectors: int) -> dict[str, Any]:
         wrong = int((client.predict(X) != design.predict(X)).sum())
         row, answer = client.identity.row, client.identity.result
     figures = result.figures["board"]
-    return {
-        "line": line, "row_bytes": row, "result_bytes": answer, "vectors": board.vectors,
+    yield {
+        "row_bytes": row, "result_bytes": answer, "vectors": board.vectors,
         "differences": board.differences, "predicted": len(X), "wrong": wrong, "resends": figures["resends"],
         "rows_per_second": figures["rows_per_second"], "seconds": round(seconds, 1),
     }  # fmt: skip
@@ -70,16 +75,13 @@ def measured(design: Design, X: Any, line: str, vectors: int) -> dict[str, Any]:
 def main() -> None:
     options = arguments(__doc__, MEASURES, "only").parse_args()
     names = ["iris"] if options.small else [name for name in CASES if not options.only or name in options.only]
-    rows = earlier_rows(options)
+    ledger = Ledger(TITLE, options, ("verilator",))
     with tempfile.TemporaryDirectory() as scratch:
         for name in names:
             design, X = compiled(name, Path(scratch))
             X, vectors = (X[:50], 100) if options.small else (X, VECTORS)
-            for line in LINES:
-                if not any(row["design"] == name and row["line"] == line for row in rows):
-                    rows.append({"design": name, **measured(design, X, line, vectors)})
-                    save(TITLE, rows, options)
-    show(TITLE, rows, options)
+            ledger.fill([{"design": name, "line": line} for line in LINES], partial(measured, design, X, vectors))
+    ledger.show()
 
 
 if __name__ == "__main__":

@@ -11,8 +11,7 @@ over 10,000 rows, it uses one of them. The sets in `SECONDS` run five of the ten
 rows: tic-tac-toe at C = 32, and transfusion at C = 15, for which the paper proves a gap of 0.7 %.
 
 PYTHON is an interpreter that can import aix360. Its BooleanRuleCG learns from the same conditions in the first two of
-the same folds; a third of the training rows chooses its penalty. FILE is written after every set. A later run of the
-same commit skips the sets in FILE.
+the same folds; a third of the training rows chooses its penalty. FILE is written after every set.
 """
 
 from __future__ import annotations
@@ -21,16 +20,18 @@ import json
 import subprocess
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import a_single_thread  # noqa: F401
 import numpy as np
 from data import table
+from ledger import Ledger
 from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold
-from tools import arguments, earlier_rows, save, show
+from tools import arguments
 
 from forestc.papers import BooleanRuleClassifier
 from forestc.papers.rules.boolean_rules_table import condition_bits, conditions_of, table_columns
@@ -77,17 +78,15 @@ def main() -> None:
     proofs = [("tic-tac-toe", 32), ("transfusion", 15)]
     if options.small:
         options.only, options.folds, options.inner, options.seconds, proofs = "transfusion", 1, 2, 0.02, proofs[1:]
-    proved_rows = earlier_rows(options, "proofs") or [proved(name, C, options) for name, C in proofs]
-    rows, peers = ({row["set"]: row for row in earlier_rows(options, key)} for key in ("rows", "aix360"))
     if not options.peer:
         print("aix360 is skipped: no interpreter is given by --peer PYTHON")
-    for name in options.only.split(",") if options.only else SETS:
-        if name not in rows:
-            rows[name] = measured(name, options)
-        if options.peer and name not in peers:
-            peers[name] = peer(rows[name], options)
-        save(TITLE, list(rows.values()), options, proofs=proved_rows, aix360=list(peers.values()))
-    show(TITLE, list(rows.values()), options, proofs=proved_rows, aix360=list(peers.values()))
+    ledger = Ledger(TITLE, options, ("highspy", "scipy"), ("folds", "inner", "seconds", "seed"))
+    cases = [{"set": name} for name in (options.only.split(",") if options.only else SETS)]
+    ledger.fill(cases, partial(measured, options))
+    ledger.fill([{"set": name, "C": C} for name, C in proofs], partial(proved, options), "proofs")
+    if options.peer:
+        ledger.fill(cases, partial(peer, {row["set"]: row for row in ledger.rows}, options), "aix360")
+    ledger.show()
 
 
 def read(name: str, data: Path) -> tuple[NDArray[Any], NDArray[np.bool_]]:
@@ -103,9 +102,11 @@ def read(name: str, data: Path) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     return np.stack(columns, axis=1), text[:, -1] == positive
 
 
-def measured(name: str, options: Any) -> dict[str, Any]:
-    """Returns the line of a data set: mean accuracy and complexity over the outer folds, beside the paper's figures."""
+def measured(options: Any, case: Mapping[str, Any]) -> Iterator[Any]:
+    """Yields the line of a data set: mean accuracy and complexity over the outer folds, beside the paper's figures."""
+    name = case["set"]
     X, y = read(name, options.data)
+    yield [X, y], None
     outer = StratifiedKFold(10, shuffle=True, random_state=options.seed)
     folds = list(outer.split(X, y))[: min(options.folds, FEW_FOLDS) if name in SECONDS else options.folds]
     start, limit = time.perf_counter(), seconds_of(name, options)
@@ -122,8 +123,8 @@ def measured(name: str, options: Any) -> dict[str, Any]:
         chosen.append(C)
         same = learner(options.seed, 3 * limit, complexity=int(cg_size[0])).fit(X[train], y[train])
         at_paper.append(100 * same.score(X[test], y[test]))
-    return {
-        "set": name, "folds": len(accuracy), "accuracy": spread(accuracy), "CG": f"{cg[0]} ({cg[1]})",
+    yield {
+        "folds": len(accuracy), "accuracy": spread(accuracy), "CG": f"{cg[0]} ({cg[1]})",
         "RIPPER": ripper, "CART": cart, "complexity": spread(complexity),
         "CG_complexity": f"{cg_size[0]} ({cg_size[1]})",
         "RIPPER_complexity": ripper_size, "CART_complexity": cart_size,
@@ -148,9 +149,11 @@ def learner(seed: int, seconds: float, **parameters: Any) -> BooleanRuleClassifi
     return BooleanRuleClassifier(time_limit=seconds, random_state=seed, **parameters)
 
 
-def peer(row: dict[str, Any], options: Any) -> dict[str, Any]:
-    """Returns the figures of aix360's rules on the conditions of the first folds, beside those of `row`."""
+def peer(rows: Mapping[str, Mapping[str, Any]], options: Any, case: Mapping[str, Any]) -> Iterator[Any]:
+    """Yields the figures of aix360's rules on the conditions of the first folds, beside those of a row of ours."""
+    row = rows[case["set"]]
     X, y = read(row["set"], options.data)
+    yield [X, y, PEER, row["by_fold"]], None
     outer = StratifiedKFold(10, shuffle=True, random_state=options.seed)
     accuracy, complexity, seconds = [], [], []
     folds = list(outer.split(X, y))[: min(PEER_FOLDS, row["folds"])]
@@ -168,14 +171,15 @@ def peer(row: dict[str, Any], options: Any) -> dict[str, Any]:
                     command, input=json.dumps(labels), capture_output=True, text=True, check=True, timeout=PEER_SECONDS
                 )
             except subprocess.TimeoutExpired:
-                return {"set": row["set"], "folds": len(folds), "aix360_fit_s": f"no rule in {PEER_SECONDS} s"}
+                yield {"folds": len(folds), "aix360_fit_s": f"no rule in {PEER_SECONDS} s"}
+                return
         figures = json.loads(done.stdout.splitlines()[-1])
         accuracy.append(100 * figures["accuracy"])
         complexity.append(figures["complexity"])
         seconds.append(figures["seconds"])
     ours = [float(value) for value in row["by_fold"].split()][: len(folds)]
-    return {
-        "set": row["set"], "folds": len(folds), "accuracy": spread(ours), "aix360": spread(accuracy),
+    yield {
+        "folds": len(folds), "accuracy": spread(ours), "aix360": spread(accuracy),
         "complexity": row["complexity"], "aix360_complexity": spread(complexity), "fit_s": row["fit_s"],
         "aix360_fit_s": round(float(np.mean(seconds)), 2),
     }  # fmt: skip
@@ -204,14 +208,16 @@ def best_complexity(X: NDArray[Any], y: NDArray[np.bool_], seconds: float, optio
     return complexities[int(np.flatnonzero(np.array(means) >= best - MARGIN * error)[0])]
 
 
-def proved(name: str, C: int, options: Any) -> dict[str, Any]:
-    """Learns one rule on all rows; returns its loss with the proved bound."""
+def proved(options: Any, case: Mapping[str, Any]) -> Iterator[Any]:
+    """Learns one rule on all rows; yields its loss with the proved bound."""
+    name, C = case["set"], case["C"]
     X, y = read(name, options.data)
+    yield [X, y], None
     model = learner(options.seed, 12 * seconds_of(name, options), complexity=C)
     start = time.perf_counter()
     model.fit(X, y)
-    return {
-        "set": name, "C": C, "loss": model.loss_, "bound": model.bound_, "gap_%": round(100 * model.gap_, 2),
+    yield {
+        "loss": model.loss_, "bound": model.bound_, "gap_%": round(100 * model.gap_, 2),
         "optimal": model.bound_ == model.loss_, "complexity": model.complexity_,
         "accuracy_%": round(100 * model.score(X, y), 2), "s": round(time.perf_counter() - start, 1),
     }  # fmt: skip

@@ -20,19 +20,24 @@ Version 2 on the same columns, not with the printed values.
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import a_single_thread  # noqa: F401
 import numpy as np
 from data import table
+from ledger import Ledger
 from numpy.typing import NDArray
 from papers.bounded_treewidth.methods import compile_methods, learn_by
 from papers.peers import peer_result
-from tools import arguments, earlier_rows, save, show
+from tools import arguments
 
 from forestc.papers import BoundedTreewidthNetwork
 from forestc.papers.networks.bounded_treewidth import NetworkSearch
+
+Tables = dict[str, NDArray[np.uint8]]
 
 SETS: dict[str, tuple[str, int, int]] = {  # holds file, rows and the most parents of a variable, by data set
     "nursery": ("nursery", 12960, 3),
@@ -121,18 +126,13 @@ def main() -> None:
     compile_methods()
     if options.peer is None:
         print("no --peer: pgmpy is not compared")
-    proofs = earlier_rows(options, "proofs") or [
-        proved(name, tables[name], k, options)
-        for name in PROVED if name in names for k in range(2, 3 if options.small else 6)
-    ]  # fmt: skip
-    rows = earlier_rows(options)
-    done = {(row["set"], row["treewidth"]) for row in rows}
-    for k in map(int, options.treewidths.split(",")):
-        for name in names:
-            if (name, k) not in done:
-                rows.append(compared(name, tables[name], k, options))
-                save(TITLE, rows, options, proofs=proofs)
-    show(TITLE, rows, options, proofs=proofs)
+    ledger = Ledger(TITLE, options, ("highspy", "numba"), ("seconds", "seeds", "proof_seconds"))
+    widths = range(2, 3 if options.small else 6)
+    proofs = [{"set": name, "treewidth": k} for name in PROVED if name in names for k in widths]
+    ledger.fill(proofs, partial(proved, tables, options), "proofs")
+    cases = [{"set": name, "treewidth": k} for k in map(int, options.treewidths.split(",")) for name in names]
+    ledger.fill(cases, partial(compared, tables, options))
+    ledger.show()
 
 
 def columns(name: str, data: Path) -> NDArray[np.uint8]:
@@ -169,21 +169,27 @@ def cut(column: NDArray[Any], order: list[str]) -> NDArray[np.uint8]:
     return (values > edge).astype(np.uint8)
 
 
-def proved(name: str, bits: NDArray[np.uint8], k: int, options: Any) -> dict[str, Any]:
-    """Proves the optimum at treewidth k; returns a line of the comparison with Table 1."""
+def proved(tables: Tables, options: Any, case: Mapping[str, Any]) -> Iterator[Any]:
+    """Proves the optimum at treewidth k; yields a line of the comparison with Table 1."""
+    name, k = case["set"], case["treewidth"]
+    bits = tables[name]
+    yield bits, None
     start = time.perf_counter()
     model = BoundedTreewidthNetwork(
         k, max_parents=SETS[name][2], method="exact", time_limit=options.proof_seconds, random_state=0
     ).fit(bits)
-    return {
-        "set": name, "treewidth": k, "score": f"{model.score_:.2f}", "bound": f"{model.bound_:.2f}",
+    yield {
+        "score": f"{model.score_:.2f}", "bound": f"{model.bound_:.2f}",
         "optimal": model.network_.optimal, "s": f"{time.perf_counter() - start:.2f}", "MILP_s": PROVED[name][k - 2],
     }  # fmt: skip
 
 
-def compared(name: str, bits: NDArray[np.uint8], k: int, options: Any) -> dict[str, Any]:
-    """Runs each method with each seed; returns a line of the comparison with Table 3 or 4."""
-    line: dict[str, Any] = {"set": name, "treewidth": k, "columns": bits.shape[1], "s": options.seconds}
+def compared(tables: Tables, options: Any, case: Mapping[str, Any]) -> Iterator[Any]:
+    """Runs each method with each seed; yields a line of the comparison with Table 3 or 4."""
+    name, k = case["set"], case["treewidth"]
+    bits = tables[name]
+    yield bits, None
+    line: dict[str, Any] = {"columns": bits.shape[1], "s": options.seconds}
     medians = {}
     for method in ("version-1", "version-2", "search"):
         if method == "version-1" and k > 6:
@@ -197,7 +203,7 @@ def compared(name: str, bits: NDArray[np.uint8], k: int, options: Any) -> dict[s
     line |= peer_result(options.peer, "pgmpy", bits, SETS[name][2])
     line["columns_as_printed"] = name in AGREE
     line["better_than_version-2_%"] = round(100 * (1 - medians["search"] / medians["version-2"]), 2)
-    return line
+    yield line
 
 
 def score(method: str, bits: NDArray[np.uint8], k: int, parents: int, seconds: float, seed: int) -> float:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -25,10 +25,11 @@ import catboost
 import lightgbm
 import numpy as np
 import xgboost
+from ledger import Ledger
 from numpy.typing import NDArray
 from sklearn import datasets, ensemble
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
-from tools import arguments, show
+from tools import arguments
 
 import forestc
 from forestc.errors import CheckError, OptionError
@@ -242,16 +243,21 @@ def compared(draw: Draw, folder: Path) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def measured_draw(drawn: list[Draw], case: Mapping[str, Any]) -> Iterator[Any]:
+    draw = drawn[case["draw"] - 1]
+    yield [draw, *trained(draw.model)[1:]], None
+    with tempfile.TemporaryDirectory() as folder:
+        yield compared(draw, Path(folder))
+
+
 def main() -> None:
     options = arguments(__doc__, MEASURES).parse_args()
     drawn = draws(COMPILES)
     if options.small:
         drawn = [next(draw for draw in drawn if "stump" in draw.model and draw.compiler == "gcc" and draw.cpu != "avr")]
-    rows = []
-    for draw in drawn:
-        with tempfile.TemporaryDirectory() as folder:
-            rows.append(compared(draw, Path(folder)))
-        print(f"{len(rows)} of {len(drawn)}: {rows[-1]}", flush=True)
+    ledger = Ledger("budgets of C", options, ("arm-none-eabi-gcc", "ziglang", "unicorn"))
+    ledger.fill([{"draw": number} for number in range(1, len(drawn) + 1)], partial(measured_draw, drawn))
+    rows = ledger.rows
     os.environ["PATH"] = PATH
     refused = [row for row in rows if row["chosen"] == "refused"]
     counts = {
@@ -261,7 +267,7 @@ def main() -> None:
         "broken_flash_or_ram": sum("flash" in row["over"] or "ram" in row["over"] for row in rows),
         "exceeded_by_other_inputs": sum("instructions" in row["over"] for row in rows),
     }  # fmt: skip
-    show("budgets of C", rows, options, **counts)
+    ledger.show(**counts)
     if counts["broken_flash_or_ram"] or counts["refused_in_vain"] > 1:
         sys.exit(1)
 

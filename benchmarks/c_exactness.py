@@ -15,12 +15,12 @@ from __future__ import annotations
 
 import sys
 import tempfile
-import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from itertools import islice, product
 from multiprocessing import get_context
 from pathlib import Path
@@ -28,7 +28,8 @@ from typing import Any, get_args
 
 import a_single_thread  # noqa: F401
 import numpy as np
-from tools import ROOT, arguments, show
+from ledger import Ledger
+from tools import ROOT, arguments
 
 import forestc
 from forestc.backends.c.choice import chosen_layout
@@ -147,24 +148,28 @@ def line_of(kind: str, number: int, options: Any) -> dict[str, Any]:
     return line | {"emulator_rows": emulated, "emulator": wrong}
 
 
-def summary(lines: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Sums the lines of each library into one."""
-    by_library: dict[str, list[dict[str, Any]]] = {}
-    for line in lines:
-        family = line["kind"].split("-")[0]
-        by_library.setdefault(FAMILIES.get(family, family), []).append(line)
-    made = []
-    for library, own in by_library.items():
-        sums = {key: sum(line.get(key, 0) for line in own) for key in COUNTED}
-        made.append(
-            {
-                "models read by": library, "kinds": len(own), "library rows": sums["library_rows"],
-                "differ from the library": sums["library"], "kinds in C": sum("rows" in line for line in own),
-                "headers": sums["headers"], "rows on the host": sums["rows"], "host differences": sums["host"],
-                "rows in the emulator": sums["emulator_rows"], "emulator differences": sums["emulator"],
-            }
-        )  # fmt: skip
-    return made
+def library_of(kind: str) -> str:
+    family = kind.split("-")[0]
+    return FAMILIES.get(family, family)
+
+
+def summed(kinds: Sequence[str], pool: Any, options: Any, case: Mapping[str, Any]) -> Iterator[Any]:
+    """Measures the kinds of a library, and sums their lines into one. kinds: of all libraries."""
+    own = {kind: number for number, kind in enumerate(kinds) if library_of(kind) == case["models read by"]}
+    yield [*own], None
+    lines = []
+    for line in (pool.map if pool else map)(measured, own, own.values(), [options] * len(own)):
+        lines.append(line)
+        print(f"{len(lines)}/{len(own)} {line}", flush=True)
+    left = "; ".join(f"{line['kind']}: {line[key]}" for key in ("refused", "failed") for line in lines if key in line)
+    sums = {key: sum(line.get(key, 0) for line in lines) for key in COUNTED}
+    yield {
+        "kinds": len(own), "library rows": sums["library_rows"],
+        "differ from the library": sums["library"], "kinds in C": sum("rows" in line for line in lines),
+        "headers": sums["headers"], "rows on the host": sums["rows"], "host differences": sums["host"],
+        "rows in the emulator": sums["emulator_rows"], "emulator differences": sums["emulator"],
+        **({"not compiled": left} if left else {}),
+    }  # fmt: skip
 
 
 def main() -> None:
@@ -181,17 +186,15 @@ def main() -> None:
         options.headers = 1
     warnings.filterwarnings("ignore")
     kinds = [kind for kind in KINDS if options.only in kind][:: options.every]
-    lines, start = [], time.perf_counter()
+    depends = ("rows", "library_rows", "emulator_rows", "headers", "every")
+    ledger = Ledger("differences of C", options, ("gcc", "unicorn", "arm-none-eabi-gcc"), depends)
+    cases = [{"models read by": library} for library in dict.fromkeys(map(library_of, kinds))]
     with ProcessPoolExecutor(options.jobs, get_context("spawn")) if options.jobs > 1 else nullcontext() as pool:
-        run = pool.map if pool else map
-        for line in run(measured, kinds, range(len(kinds)), [options] * len(kinds)):
-            lines.append(line)
-            print(f"{len(lines)}/{len(kinds)} {time.perf_counter() - start:.0f} s {line}", flush=True)
-    left = [{"kind": line["kind"], "why": line[key]} for key in ("refused", "failed") for line in lines if key in line]
-    show("differences of C", summary(lines), options, **({"not_compiled": left} if left else {}))
-    if any(line.get(key, 0) for line in lines for key in ("library", "host", "emulator")):
+        ledger.fill(cases, partial(summed, kinds, pool, options))
+    ledger.show()
+    if any(row[key] for row in ledger.rows for key in row if "differ" in key):
         sys.exit(3)
-    if any("failed" in line for line in lines):
+    if any("Error" in row.get("not compiled", "") for row in ledger.rows):
         sys.exit(2)
 
 

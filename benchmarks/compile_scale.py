@@ -14,13 +14,14 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tools import arguments, exponent, in_fresh_process, peak_memory_mb, show
+from ledger import Ledger
+from tools import arguments, exponent, in_fresh_process, peak_memory_mb
 
 LEAVES = (125, 250, 500, 1000)
 MANY_LEAVES = 5000  # leaves of each tree of the forest that becomes C
@@ -111,24 +112,24 @@ def main() -> None:
         print(json.dumps(CASES[sys.argv[3]](Path(sys.argv[1]), Path(sys.argv[2]))))
         return
     options = arguments(__doc__, MEASURES).parse_args()
-    sizes, many, one = (LEAVES, MANY_LEAVES, in_fresh_process) if not options.small else ((2, 3), 4, in_this_process)
-    rows = []
-    with tempfile.TemporaryDirectory() as scratch:
-        for leaves in sizes:
-            model = train(Path(scratch), leaves)
-            rows.append({"case": "Verilog", **one(__file__, model, Path(scratch) / f"out{leaves}", "verilog")})
-        model = train(Path(scratch), many)
-        for case in ("c", "small clock" if options.small else "clock"):
-            rows.append({"case": case, **one(__file__, model, Path(scratch) / case, case)})
+    sizes, many = ((2, 3), 4) if options.small else (LEAVES, MANY_LEAVES)
+    ledger = Ledger("compile time of 100 trees", options, ("xgboost", "numba"))
+    cases = [("Verilog", leaves) for leaves in sizes]
+    cases += [("c", many), ("small clock" if options.small else "clock", 0)]
+    ledger.fill([{"case": case, "leaves": leaves} for case, leaves in cases], partial(measured, options.small))
     nodes, seconds, memory = zip(
-        *((row["nodes"], row["cpu_s"], row["peak_memory_mb"]) for row in rows if row["case"] == "Verilog"), strict=True
+        *((r["nodes"], r["cpu_s"], r["peak_memory_mb"]) for r in ledger.rows if r["case"] == "Verilog"), strict=True
     )
     powers = {"of_seconds": exponent(nodes, seconds), "of_memory": exponent(nodes, memory)}
-    show("compile time of 100 trees", rows, options, exponents_in_nodes=[powers])
+    ledger.show(exponents_in_nodes=[powers])
 
 
-def in_this_process(_: str, model: Path, out: Path, case: str) -> dict[str, Any]:
-    return CASES[case](model, out)
+def measured(small: bool, case: Mapping[str, Any]) -> Iterator[Any]:
+    yield [], None
+    with tempfile.TemporaryDirectory() as scratch:
+        model = train(Path(scratch), case["leaves"]) if case["leaves"] else Path(scratch)
+        own, out = case["case"].lower(), Path(scratch) / "out"
+        yield CASES[own](model, out) if small else in_fresh_process(__file__, model, out, own)
 
 
 if __name__ == "__main__":

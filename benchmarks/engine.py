@@ -3,7 +3,7 @@ models that change.
 
 Fmax is nextpnr's after place and route; the iCE40 has too few pins, so its engine stands between shift registers.
 Clocks a row are measured in Verilator, from the first result to the last, with rows back to back. All results are
-compared with the evaluator's. With --json NAME.json each case is written to NAME_CASE.json.
+compared with the evaluator's.
 
 | case  | what                                                                                                |
 |-------|-----------------------------------------------------------------------------------------------------|
@@ -20,13 +20,15 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from ledger import Ledger, Row
 from numpy.typing import NDArray
-from tools import arguments, save, show
+from tools import arguments
 
 from forestc.backends.engine.walking import Load, Simulation, unpacked_results
 from forestc.costs.devices import DEVICES
@@ -39,12 +41,16 @@ from forestc.forest.builder import make_forest, make_tree
 from forestc.forest.evaluate import evaluate_words
 from forestc.forest.ir import Aggregate, Decision, Feature, Forest, Link, Tree
 from forestc.forest.numbers import FLOAT32, Fixed
+from forestc.forest.text import print_forest
 from forestc.toolchain.nextpnr import place
 from forestc.toolchain.yosys import synthesize
 from hdl_templates import render
 
-PUBLISHED: dict[str, Any] = {"case": "conifer FPU (published)", "device": "Alveo U200", "rows_per_s": 1_000_000}
-SEEDS = (1, 2, 3)
+PUBLISHED: dict[str, Any] = {"case": "ecp5", "device": "Alveo U200 (conifer's FPU, published)"}
+SOURCE = "https://github.com/thesps/conifer/pull/38"
+SEEDS = {"ecp5": (1, 2), "up5k": (1,)}  # of place and route
+ROWS = 60_000  # of a simulation; a tenth on up5k
+TOOLS = ("yosys", "nextpnr-ecp5", "nextpnr-ice40", "verilator")
 MEASURES = ("forestc/engine", "forestc/backends/engine", "hdl_templates")
 # PLACERS holds options of nextpnr that are many times as fast as the default placer and router.
 PLACERS = {"ecp5": ("--placer", "static", "--router", "router2")}
@@ -163,76 +169,65 @@ def registered(capacity: Capacity) -> str:
     )  # fmt: skip
 
 
-def on_device(
-    case: str, capacity: Capacity, device: str, model: Forest, seeds: tuple[int, ...], rows: int
-) -> dict[str, Any]:
+def on_device(capacity: Capacity, model: Forest, rows: int, case: Mapping[str, Any]) -> Iterator[Any]:
     image: EngineImage = image_of(model, capacity)
+    device, seeds = case["device"], SEEDS[case["case"]]
+    yield [print_forest(model), rows, seeds], [emit(capacity), image.bytes]
     words = np.random.default_rng(1).integers(0, 256, (rows, len(model.features)))
     ran = simulated(capacity, [model], words, rows, 0)
     hardware = placed(capacity, device, seeds)
     per_row = ran["clocks"] / (rows - 1)
     bits = capacity.walkers * capacity.banks * capacity.nodes * capacity.node_bits
     rate = hardware["fmax_mhz"] * 1e6 / per_row
-    return {
-        "case": case, "device": device, "nodes": model.n_nodes, "walkers": capacity.walkers, "banks": capacity.banks,
+    yield {
+        "nodes": model.n_nodes, "walkers": capacity.walkers, "banks": capacity.banks,
         **hardware, "clocks_stated": max(image.clocks, capacity.beats), "clocks_per_row": round(per_row, 3),
         "wrong": ran["wrong"], "rows_per_s": round(rate), "rows_per_s_per_lut": round(rate / hardware["lut"], 1),
         "rows_per_s_per_kbit": round(rate / (bits / 1024), 1),
     }  # fmt: skip
 
 
-def ecp5(options: Any) -> dict[str, Any]:
-    capacity = Capacity(100, 128, 1, 28, word_bits=8)
-    return on_device("ecp5", capacity, "ecp5-85k", forest(0, 100, 28, 127, 6), SEEDS[: options.seeds], options.rows)
-
-
-def up5k(options: Any) -> dict[str, Any]:
-    model = forest(0, 40, 16, 501)
-    capacity = capacity_for(EngineRequest(40, 22_000, 16, word_bits=8), "ice40-up5k")
-    return on_device("up5k", capacity, "ice40-up5k", model, SEEDS[: options.seeds], options.rows // 10)
-
-
-def image(options: Any) -> dict[str, Any]:
+def image(_: Mapping[str, Any]) -> Iterator[Any]:
+    yield [], None
     model, capacity = forest(0, 100, 16, 2001), Capacity(25, 8192, 4, 16, word_bits=8)
     seconds = []
-    for _ in range(3):
+    for _run in range(3):
         start = time.perf_counter()
         made = image_of(model, capacity)
         seconds.append(time.perf_counter() - start)
-    return {"case": "image", "nodes": model.n_nodes, "bytes": len(made.bytes), "seconds": round(min(seconds), 3)}
+    yield {"nodes": model.n_nodes, "bytes": len(made.bytes), "seconds": round(min(seconds), 3)}
 
 
-def swaps(options: Any) -> dict[str, Any]:
+def swaps(rows: int, _: Mapping[str, Any]) -> Iterator[Any]:
     capacity, models = (
         Capacity(8, 128, 2, 8, word_bits=8, scores=True, user_bits=16),
         [forest(k, 12, 8, 63, 5) for k in (1, 2)],
     )
-    words = np.random.default_rng(2).integers(0, 256, (options.swapped_rows, 8))
-    return {"case": "swaps", **simulated(capacity, models, words, 1000, 4)}
-
-
-TITLES = {
-    "ecp5": "100 trees of depth 6 on an ECP5", "up5k": "20,000 nodes on an iCE40 UltraPlus",
-    "image": "the image of 200,000 nodes", "swaps": "1,000,000 rows, a model that changes each 1,000",
-}  # fmt: skip
-CASES: dict[str, Callable[[Any], dict[str, Any]]] = {"ecp5": ecp5, "up5k": up5k, "image": image, "swaps": swaps}
+    yield [rows], [emit(capacity), *(image_of(model, capacity).bytes for model in models)]
+    words = np.random.default_rng(2).integers(0, 256, (rows, 8))
+    yield simulated(capacity, models, words, 1000, 4)
 
 
 def main() -> None:
-    parser = arguments(__doc__, MEASURES)
-    parser.add_argument("--cases", default=",".join(CASES), help="a list of them")
-    parser.add_argument("--seeds", type=int, default=1, help="of place and route, 1 to 3")
-    parser.add_argument("--rows", type=int, default=60_000, help="of a simulation")
-    parser.add_argument("--swapped-rows", type=int, default=1_000_000)
-    options = parser.parse_args()
-    if options.small:
-        options.cases, options.swapped_rows = "swaps", 20
-    for case in options.cases.split(","):
-        row = CASES[case](options)
-        beside = [{name: PUBLISHED.get(name) for name in row}] if case == "ecp5" else []
-        show(TITLES[case], [row, *beside])
-        if options.json is not None:
-            save(TITLES[case], [row, *beside], options, options.json.with_stem(f"{options.json.stem}_{case}"))
+    options = arguments(__doc__, MEASURES, "only").parse_args()
+    given, swapped = ("swaps", 20) if options.small else (options.only or "ecp5,up5k,image,swaps", 1_000_000)
+    small = capacity_for(EngineRequest(40, 22_000, 16, word_bits=8), "ice40-up5k")
+    cases: dict[str, tuple[Row, Callable[..., Iterator[Any]]]] = {
+        "ecp5": (
+            {"device": "ecp5-85k"},
+            partial(on_device, Capacity(100, 128, 1, 28, word_bits=8), forest(0, 100, 28, 127, 6), ROWS),
+        ),
+        "up5k": ({"device": "ice40-up5k"}, partial(on_device, small, forest(0, 40, 16, 501), ROWS // 10)),
+        "image": ({}, image),
+        "swaps": ({}, partial(swaps, swapped)),
+    }
+    ledger = Ledger("the engine", options, TOOLS)
+    for name in given.split(","):
+        more, measure = cases[name]
+        ledger.fill([{"case": name, **more}], measure)
+        if name == "ecp5":
+            ledger.quote(PUBLISHED, {"rows_per_s": 1_000_000}, SOURCE)
+    ledger.show()
 
 
 if __name__ == "__main__":

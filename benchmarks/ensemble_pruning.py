@@ -20,16 +20,18 @@ from __future__ import annotations
 import time
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import a_single_thread  # noqa: F401
 import numpy as np
 from data import table
+from ledger import Ledger
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -40,7 +42,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.tree import DecisionTreeClassifier
-from tools import arguments, show
+from tools import arguments
 from xgboost import XGBClassifier
 
 from forestc.papers import PrunedEnsemble
@@ -48,6 +50,7 @@ from forestc.papers.pruning.baselines import BASELINES
 
 SIZES = (40, 60, 80, 100)
 LARGE = ("BMK",)
+TITLE = "balanced accuracy on test rows, beside the paper's Table 5 (K = 100)"
 MEASURES = ("forestc/papers/pruning", "forestc/algorithms/members")
 # OURS holds, by method: the limits on diversity (F1, F2 or F3), and the weights of the rows.
 OURS: dict[str, tuple[Any, str]] = {
@@ -77,40 +80,37 @@ def main() -> None:
     options = parser.parse_args()
     if options.small:
         options.only, options.sizes, options.folds, options.time_limit = "PRK", "10", 1, 0.1
-    start = time.perf_counter()
     names = options.only.split(",") if options.only else list(FILES)
-    sizes = [int(size) for size in options.sizes.split(",")]
-    cases = [(name, repeat, options) for name in names for repeat in range(options.repeats)]
-    gaps: list[dict[str, Any]] = []
-    tested: dict[tuple[str, int], list[Scores]] = defaultdict(list)
+    cases, depends = [{"set": name} for name in names], ("sizes", "repeats", "folds", "large_folds")
+    ledger = Ledger(TITLE, options, ("highspy", "scikit-learn", "xgboost"), (*depends, "gap_folds", "time_limit"))
     with nullcontext() if options.small else ProcessPoolExecutor(2) as pool:
-        for (name, repeat, _), (accuracies, solved) in zip(
-            cases, (pool.map if pool else map)(measured, cases), strict=True
-        ):
-            for size, scores in accuracies:
-                tested[name, size].append(scores)
-            gaps += solved
-            print(f"{name}, repeat {repeat}: {time.perf_counter() - start:.0f} s", flush=True)
-    rows = [summary(name, size, tested[name, size]) for name in names for size in sizes]
-    title = "balanced accuracy on test rows, beside the paper's Table 5 (K = 100)"
-    show(title, rows, options, gaps=gaps, ranks=ranks(rows), s=time.perf_counter() - start)
+        ledger.fill(cases, partial(measured, options), pool=pool)
+        ledger.fill(cases, partial(gaps, options), "gaps", pool)
+    ledger.show(ranks=ranks(ledger.rows))
 
 
 Scores = dict[str, tuple[float, float]]  # accuracy and balanced accuracy of each method
 
 
-def measured(case: tuple[str, int, Any]) -> tuple[list[tuple[int, Scores]], list[dict[str, Any]]]:
-    """Runs all methods on the folds of a data set. Returns (K, scores) for each fold and K, and the lines of
-    the gaps."""
-    name, repeat, options = case
-    scores, gaps = [], []
+def measured(options: Any, case: Mapping[str, Any]) -> Iterator[Any]:
+    """Runs all methods on the folds of a data set; yields a row for each K."""
+    name, tested = case["set"], defaultdict[int, list[Scores]](list)
+    yield [*read(name, options.data)], None
     count = options.large_folds if name in LARGE else options.folds
-    for number, fold in enumerate(folds(name, options.data, repeat, count, options.cache)):
-        for size in map(int, options.sizes.split(",")):
-            scores.append((size, methods(fold.first(size))))
-        if repeat == 0 and number < options.gap_folds:
-            gaps += [gap(name, number, fold, form, options.time_limit) for form in ("F1", "F3", "theta")]
-    return scores, gaps
+    for repeat in range(options.repeats):
+        for fold in folds(name, options.data, repeat, count, options.cache):
+            for size in map(int, options.sizes.split(",")):
+                tested[size].append(methods(fold.first(size)))
+    yield [summary(name, size, scores) for size, scores in tested.items()]
+
+
+def gaps(options: Any, case: Mapping[str, Any]) -> Iterator[Any]:
+    """Yields the gap of each form on the first folds of a data set."""
+    name = case["set"]
+    yield [*read(name, options.data)], None
+    first = enumerate(folds(name, options.data, 0, options.gap_folds, options.cache))
+    forms = ("F1", "F3", "theta")
+    yield [gap(name, number, fold, form, options.time_limit) for number, fold in first for form in forms]
 
 
 def methods(fold: Fold) -> Scores:
@@ -156,7 +156,7 @@ def gap(name: str, number: int, fold: Fold, method: str, seconds: float) -> dict
     solve_seconds = time.perf_counter() - begun - search_seconds
     paper = {"F1": PAPER_GAPS[name][0], "F3": PAPER_GAPS[name][1]}.get(method)
     return {
-        "set": name, "fold": number, "rows": len(fold.y), "method": method, "paper_%": "-" if paper is None else paper,
+        "fold": number, "rows": len(fold.y), "method": method, "paper_%": "-" if paper is None else paper,
         "gap_%": round(100 * solved.gap_, 2), "proved": "yes" if solved.gap_ < 1e-9 else "no",
         "objective": round(solved.objective_, 4), "bound": round(solved.bound_, 4), "s": round(solve_seconds, 1),
         "search_objective": round(searched.objective_, 4), "search_s": round(search_seconds, 1),
@@ -167,7 +167,7 @@ def gap(name: str, number: int, fold: Fold, method: str, seconds: float) -> dict
 
 def summary(name: str, size: int, folds: list[Scores]) -> dict[str, Any]:
     """Averages balanced accuracies over the folds, in percent."""
-    row: dict[str, Any] = {"set": name, "K": size, "folds": len(folds)}
+    row: dict[str, Any] = {"K": size, "folds": len(folds)}
     for method in (*OURS, *BASELINES):
         row[method] = round(100 * float(np.mean([fold[method][1] for fold in folds])), 2)
     theta = [fold["theta"][1] for fold in folds]

@@ -1,6 +1,6 @@
 """Compares estimates with synthesis, and fits the costs in forestc/costs/fitted.json.
 
-    python benchmarks/estimates.py --data DIR --cache FILE --json FILE --write
+    python benchmarks/estimates.py --data DIR --cache FILE --write
 
 The designs come from levels, single passes and searches on twenty data sets. All sets have the same recipes, with
 trees, depths, leaf bits and latencies drawn by a fixed seed; the designs of a set do not depend on the other sets. Each
@@ -53,7 +53,6 @@ from forestc.netlist.ir import Netlist
 from forestc.toolchain.yosys import synthesize
 
 TITLE = "estimates of designs of data sets outside the fit"
-MEASURES = ("forestc/costs", "forestc/lowering", "forestc/netlist", "forestc/backends/verilog")
 SMALL = 20  # LUTs of a design that is too small for `worst`
 # Holds, by device, the LUTs from which a design is not placed on it.
 PLACED = {"ecp5-85k": 500, "ice40-hx8k": 400, "gw1nr-9": 900, "gw2ar-18": 900}
@@ -418,7 +417,7 @@ def write(table: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    parser = arguments(__doc__, MEASURES, "data", "cache")
+    parser = arguments(__doc__, (), "data", "cache")
     parser.add_argument("--minutes", type=float, default=1e9, metavar="N", help="stop measuring after N minutes")
     parser.add_argument("--every", type=int, default=1, metavar="N", help="measure every n-th design alone")
     parser.add_argument("--placed", type=int, default=70, metavar="N", help="place and route at most N designs")
@@ -435,7 +434,7 @@ def main() -> None:
         table, lines = fit(
             made, measure(made, cache, options.targets, options.minutes, options.placed), options.targets
         )
-    show(TITLE, lines, options)
+    show(TITLE, lines)
     if options.write:
         write(table)
 

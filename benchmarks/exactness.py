@@ -1,21 +1,22 @@
 """Counts wrong results of every kind of model in every engine, on 100,000 rows on and beside its thresholds.
 
-The models are those of the tests, on scikit-learn's bundled data. `--peers DIR` adds each DIR/NAME.json, with its rows
-in DIR/NAME.npz (X_train, y_train, X_test, y_test). The column `library` counts rows whose leaf numbers, scores or
-classes differ from the library's. The columns of the engines count vectors on which the engine and the quantized forest
-differ. All must be 0.
+The models are those of the tests, on scikit-learn's bundled data. The column `library` counts rows whose leaf numbers,
+scores or classes differ from the library's. The columns of the engines count vectors on which the engine and the
+quantized forest differ. All must be 0.
 """
 
 from __future__ import annotations
 
 import sys
 import tempfile
+from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from data import shared
-from tools import arguments, earlier_rows, save, show
+from ledger import Ledger
+from tools import arguments
 
 import forestc
 
@@ -66,32 +67,27 @@ def engines(source: Any, train: Any, labels: Any, rows: np.ndarray, options: Any
     }
 
 
+def measured(options: Any, case: Mapping[str, Any]) -> Iterator[Any]:
+    model, X, y = full_model(case["model"])
+    near = rows_near_thresholds(forestc.load(model), X, options.rows)
+    yield [X, y, near], None
+    yield {"library": against_library(case["model"], model, near), **engines(model, X, y, near, options)}
+
+
 def main() -> None:
-    parser = arguments(__doc__, MEASURES, "peers", "only")
+    parser = arguments(__doc__, MEASURES, "only")
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--icarus-rows", type=int, default=5_000)
     options = parser.parse_args()
     if options.small:
         options.only, options.rows, options.icarus_rows = "extra-tree-b", 2, 2
-    rows = earlier_rows(options)
-    done = {row["model"] for row in rows}
-    for kind in sorted(k for k in KINDS if options.only in k and k not in done):
-        model, X, y = full_model(kind)
-        near = rows_near_thresholds(forestc.load(model), X, options.rows)
-        rows.append(
-            {"model": kind, "library": against_library(kind, model, near), **engines(model, X, y, near, options)}
-        )
-        print(rows[-1], flush=True)
-        save(TITLE, rows, options)
-    for path in sorted(options.peers.glob("*.npz")) if options.peers else ():
-        X, y, X_test, _ = shared(path.parent, path.stem)
-        source = forestc.load(path.with_suffix(".json"))
-        near = np.concatenate([X, X_test, rows_near_thresholds(source, X, options.rows)])
-        rows.append({"model": f"peer {path.stem}", **engines(path.with_suffix(".json"), X, y, near, options)})
-        print(rows[-1], flush=True)
+    ledger = Ledger(TITLE, options, ("verilator", "iverilog", "xgboost", "scikit-learn"), ("rows", "icarus_rows"))
+    cases = [{"model": kind} for kind in sorted(KINDS) if options.only in kind]
+    ledger.fill(cases, partial(measured, options))
+    rows = ledger.rows
     found = {name: sum(row.get(name, 0) for row in rows) for name in ("library", *ENGINES)}
     counts = {name: sum(row[name] for row in rows) for name in ("vectors", "icarus_vectors")}
-    show(TITLE, rows, options, summary=[{"models": len(rows), **counts, **found}])
+    ledger.show(summary=[{"models": len(rows), **counts, **found}])
     if any(found.values()):
         sys.exit(3)
 

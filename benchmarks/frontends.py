@@ -12,17 +12,20 @@ import json
 import sys
 import tempfile
 import time
-from functools import partial
+from collections.abc import Iterator, Mapping
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tools import arguments, in_fresh_process, peak_memory_mb, show
+from ledger import Ledger
+from tools import arguments, in_fresh_process, peak_memory_mb
 
 TREES, LEAVES, ROWS, COLUMNS = 100, 5_000, 30_000, 24
 MEASURES = ("forestc/frontends", "forestc/forest")
 GROWN = 4  # trees that are trained; the others repeat them, since only loading is measured
 RUNS = 3
+FILES = {"XGBoost JSON": "m.json", "XGBoost UBJSON": "m.ubj", "LightGBM text": "m.txt", "ONNX": "m.onnx"}
 
 
 def make(folder: Path, trees: int, small: bool) -> dict[str, Path]:
@@ -38,14 +41,14 @@ def make(folder: Path, trees: int, small: bool) -> dict[str, Path]:
     booster = xgboost.Booster(
         model_file=bytearray(json.dumps(repeated(json.loads(booster.save_raw("json")), trees)), "utf-8")
     )
-    files = {"XGBoost JSON": folder / "m.json", "XGBoost UBJSON": folder / "m.ubj"}
-    for path in files.values():
+    paths = {kind: folder / name for kind, name in FILES.items()}
+    for path in [*paths.values()][:2]:
         booster.save_model(path)
     light = {"num_leaves": leaves, "min_data_in_leaf": 1, "min_sum_hessian_in_leaf": 0, "verbose": -1, "num_threads": 2}
     text = lightgbm.train(light, lightgbm.Dataset(X, y), GROWN).model_to_string()
     (folder / "m.txt").write_text(lightgbm.Booster(model_str=repeated_text(text, trees)).model_to_string())
     (folder / "m.onnx").write_bytes(onnx_of(json.loads(booster.save_raw("json"))))
-    return {**files, "LightGBM text": folder / "m.txt", "ONNX": folder / "m.onnx"}
+    return paths
 
 
 def repeated(document: Any, trees: int) -> Any:
@@ -123,30 +126,35 @@ def measure(who: str, path: str) -> dict[str, Any]:
 
 def main() -> None:
     options = arguments(__doc__, MEASURES).parse_args()
-    trees = 2 * GROWN if options.small else TREES
-    rows = []
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        (folder / "small").mkdir()
-        make(folder / "small", GROWN, options.small)
-        for kind, path in make(folder, trees, options.small).items():
-            best = {}
-            for who in ("library", "forestc"):
-                if options.small:
-                    best[who] = measure(who, str(path))
-                    continue
-                runs = [in_fresh_process(__file__, "--measure", who, path) for _ in range(RUNS)]
-                best[who] = min(runs, key=lambda run: run["seconds"])
-            ours, theirs = best["forestc"], best["library"]
-            rows.append(
-                {
-                    "file": kind, "MB": round(path.stat().st_size / 2**20, 1), "nodes": ours["nodes"],
-                    "library_s": round(theirs["seconds"], 3), "forestc_s": round(ours["seconds"], 3),
-                    "ratio": round(ours["seconds"] / theirs["seconds"], 2), "library_peak_MB": round(theirs["mb"]),
-                    "forestc_peak_MB": round(ours["mb"]),
-                }
-            )  # fmt: skip
-    show("loading a model", rows, options)
+        ledger = Ledger("loading a model", options, ("xgboost", "lightgbm", "onnxruntime"))
+        ledger.fill([{"file": kind} for kind in FILES], partial(measured, Path(name), options.small))
+        ledger.show()
+
+
+@cache
+def files(folder: Path, small: bool) -> dict[str, Path]:
+    (folder / "small").mkdir()
+    make(folder / "small", GROWN, small)
+    return make(folder, 2 * GROWN if small else TREES, small)
+
+
+def measured(folder: Path, small: bool, case: Mapping[str, Any]) -> Iterator[Any]:
+    yield [], None
+    path, best = files(folder, small)[case["file"]], {}
+    for who in ("library", "forestc"):
+        if small:
+            best[who] = measure(who, str(path))
+            continue
+        runs = [in_fresh_process(__file__, "--measure", who, path) for _ in range(RUNS)]
+        best[who] = min(runs, key=lambda run: run["seconds"])
+    ours, theirs = best["forestc"], best["library"]
+    yield {
+        "MB": round(path.stat().st_size / 2**20, 1), "nodes": ours["nodes"],
+        "library_s": round(theirs["seconds"], 3), "forestc_s": round(ours["seconds"], 3),
+        "ratio": round(ours["seconds"] / theirs["seconds"], 2), "library_peak_MB": round(theirs["mb"]),
+        "forestc_peak_MB": round(ours["mb"]),
+    }  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -14,11 +14,13 @@ from __future__ import annotations
 
 import json
 import tempfile
-import time
+from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from data import shared
-from tools import arguments, earlier_rows, save, show
+from ledger import Ledger
+from tools import arguments
 from xgboost import Booster, XGBClassifier
 
 import forestc
@@ -47,19 +49,16 @@ LATENCIES = (0, 2)
 def main() -> None:
     options = arguments(__doc__, MEASURES, "peers!").parse_args()
     names, levels = (("bc",), (1,)) if options.small else (tuple(RECORDED), (1, 2, 3))
-    rows = earlier_rows(options)
-    done = {(row["model"], row["design"]) for row in rows}
+    ledger = Ledger(TITLE, options, ("yosys", "nextpnr-ecp5", "xgboost", "forestc/toolchain"))
     for name in names:
         for who, figures in RECORDED[name].items():
-            if (name, who) not in done:
-                rows.append({"model": name, "design": who, **dict(zip(KEYS, figures, strict=True))})
+            row = dict(zip(KEYS, figures, strict=True))
+            ledger.quote({"model": name, "design": who}, row, "recorded in this script")
         for level in levels:
             for latency in LATENCIES[: 1 if options.small else None]:
-                if (name, design := f"-O{level}, {latency} cycles") not in done:
-                    rows.append(measured(options, name, level, latency, design))
-                    save(TITLE, rows, options)
-                    print(rows[-1], flush=True)
-    show(TITLE, rows, options)
+                case = {"model": name, "design": f"-O{level}, {latency} cycles"}
+                ledger.fill([case], partial(measured, options, level, latency))
+    ledger.show()
 
 
 def trained(options: Any, name: str, X: Any, y: Any) -> XGBClassifier:
@@ -72,26 +71,25 @@ def trained(options: Any, name: str, X: Any, y: Any) -> XGBClassifier:
     return model
 
 
-def measured(options: Any, name: str, level: int, latency: int, design: str) -> dict[str, Any]:
+def measured(options: Any, level: int, latency: int, case: Mapping[str, Any]) -> Iterator[Any]:
+    name = case["model"]
     X, y, X_test, y_test = shared(options.peers, name)
     model = trained(options, name, X, y)
-    start = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         done = forestc.compile(
             model, X.astype(float), f"{folder}/out", label=y, level=level, targets="verilog", latency=latency, name=name
         )
-        seconds = time.perf_counter() - start
+        yield [X, y, X_test, y_test, options.peers / f"{name}.json"], done.design.path("verilog")
         xcup = forestc.synth(done.design, "xcup")
         ecp5 = forestc.synth(done.design, "ecp5-85k", try_anyway=True) if latency else {}
         scorer = Scorer(forestc.load(model), ArrayRows(X_test.astype(float), y_test))
         loss = scorer.of(done.design.forest)
     peer = RECORDED[name]["TreeLUT, two stages" if latency else "TreeLUT"][2]
-    return {
-        "model": name, "design": design, "test_%": round(100 * loss.accuracy, 2), "latency": latency,
+    yield {
+        "test_%": round(100 * loss.accuracy, 2), "latency": latency,
         "xcup_LUT": xcup["lut"], "FF": xcup["ff"], "depth": xcup["depth"], "ECP5_LUT": ecp5.get("lut"),
         "MHz": ecp5.get("fmax_mhz"), "to TreeLUT": round(xcup["lut"] / peer, 2),
         "model_test_%": round(100 * scorer.accuracy, 2), "standard_error_%": round(100 * loss.error, 2),
-        "s": round(seconds, 1),
     }  # fmt: skip
 
 

@@ -15,16 +15,18 @@ from __future__ import annotations
 import gzip
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import a_single_thread  # noqa: F401
 import numpy as np
 from designs import estimated_luts
+from ledger import Ledger
 from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
-from tools import arguments, earlier_rows, save, show
+from tools import arguments
 from xgboost import XGBClassifier
 
 import forestc
@@ -69,25 +71,24 @@ CASES: dict[str, tuple[Callable[[], Rows], Callable[[], Any], tuple[int, ...], s
 def main() -> None:
     options = arguments(__doc__, MEASURES, "data", "only")
     given = options.parse_args()
-    rows = earlier_rows(given)
-    for name, (rows_of, model_of, levels, targets) in CASES.items():
-        selected = ["26 classes, 312 trees"] if given.small else given.only.split(";") if given.only else list(CASES)
-        if name not in selected or any(row["model"] == name for row in rows):
-            continue
-        X, y = rows_of()
-        X, y = (X[:300], y[:300] % 3) if given.small else (X, y)
-        model = model_of().fit(X, y)
-        runs = [(f"-O{level}", {"level": level, "label": y}, X) for level in levels]
-        rows += compiled(name, model, runs, targets)[0]
-        save(TITLE, rows, given)
+    names = ["26 classes, 312 trees"] if given.small else given.only.split(";") if given.only else list(CASES)
+    ledger = Ledger(TITLE, given, ("numba", "xgboost", "scikit-learn"))
+    ledger.fill(({"model": name} for name in names), partial(measured, given.small))
     if given.data is not None and not given.small and not given.only:
-        rows += mnist(given.data / "mnist")
-    show(TITLE, rows, given)
+        ledger.fill([{"model": "MNIST, 300 trees"}], partial(mnist, given.data / "mnist"))
+    ledger.show()
 
 
-def compiled(
-    name: str, model: Any, runs: list[tuple[str, dict[str, Any], Any]], targets: str
-) -> tuple[list[dict[str, Any]], Any]:
+def measured(small: bool, case: Mapping[str, Any]) -> Iterator[Any]:
+    rows_of, model_of, levels, targets = CASES[case["model"]]
+    X, y = rows_of()
+    X, y = (X[:300], y[:300] % 3) if small else (X, y)
+    yield [X, y], None
+    runs = [(f"-O{level}", {"level": level, "label": y}, X) for level in levels]
+    yield compiled(model_of().fit(X, y), runs, targets)[0]
+
+
+def compiled(model: Any, runs: list[tuple[str, dict[str, Any], Any]], targets: str) -> tuple[list[dict[str, Any]], Any]:
     """Compiles a model once for each run; the first run comes twice, so that functions are compiled before they are
     timed. Returns a row for each run, and the forest of the last.
 
@@ -100,12 +101,12 @@ def compiled(
             done = forestc.compile(model, X, Path(folder) / "out", name="m", targets=targets, **options)
             wall, processor = time.perf_counter() - wall, time.process_time() - processor
         luts = estimated_luts(done.figures) if targets == "verilog" else None
-        row = {"model": name, "level": words, "s": round(wall, 1), "processor_s": round(processor, 1)}
+        row = {"level": words, "s": round(wall, 1), "processor_s": round(processor, 1)}
         rows.append(row | {"passes_s": round(done.figures["seconds"]["passes"], 1), "LUTs": luts})
     return [row | {"s_to_first": round(row["s"] / rows[1]["s"], 1)} for row in rows[1:]], done.design.forest
 
 
-def mnist(folder: Path) -> list[dict[str, Any]]:
+def mnist(folder: Path, _: Mapping[str, Any]) -> Iterator[Any]:
     """Measures 300 trees of MNIST, loaded from a file."""
 
     def images(name: str) -> Any:
@@ -116,6 +117,7 @@ def mnist(folder: Path) -> list[dict[str, Any]]:
 
     X, y = images("train-images-idx3-ubyte.gz"), labels("train-labels-idx1-ubyte.gz")
     fit, held = (X[:50_000], y[:50_000]), (X[50_000:], y[50_000:])
+    yield [X, y], None
     with tempfile.TemporaryDirectory() as home:
         path = Path(home) / "mnist.json"
         boosted(30, 5, learning_rate=0.8)().fit(*fit).save_model(path)
@@ -127,10 +129,10 @@ def mnist(folder: Path) -> list[dict[str, Any]]:
             forestc.load(path),
             ArrayRows(images("t10k-images-idx3-ubyte.gz"), labels("t10k-labels-idx1-ubyte.gz")),
         )
-        rows, smallest = compiled("MNIST, 300 trees", path, runs, "verilog")
+        rows, smallest = compiled(path, runs, "verilog")
         loss = scorer.of(smallest)
     rows[-1] |= {"accuracy": round(loss.accuracy, 4), "lost": round(loss.lost, 4), "error": round(loss.error, 4)}
-    return rows
+    yield rows
 
 
 if __name__ == "__main__":

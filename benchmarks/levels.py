@@ -21,9 +21,10 @@ import tempfile
 import time
 import zlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +32,10 @@ import a_single_thread  # noqa: F401
 import numpy as np
 from data import read
 from designs import estimated_luts, yosys_luts
+from ledger import Ledger
 from lightgbm import LGBMClassifier, LGBMRegressor
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
-from tools import arguments, earlier_rows, save, show
+from tools import arguments
 from xgboost import XGBClassifier, XGBRegressor
 
 import forestc
@@ -78,17 +80,12 @@ def main() -> None:
         options.only = "pima"
     names = options.only.split(",") if options.only else SETS
     seeds = range(options.first, options.first + options.seeds)
-    cases = [(name, seed, number) for seed in seeds for name in names for number in range(1 if options.small else 2)]
-    rows = earlier_rows(options)
-    done = {(row["set"], row["seed"], row["number"]) for row in rows}
-    left = [(case, options) for case in cases if case not in done]
+    numbers = range(1 if options.small else 2)
+    cases = [{"set": name, "seed": seed, "number": number} for seed in seeds for name in names for number in numbers]
+    ledger = Ledger(TITLE, options, ("numba", "xgboost", "lightgbm", "yosys"), ("flash", "ways", "effort"))
     with nullcontext() if options.small else ProcessPoolExecutor(options.processes) as pool:
-        for made in (pool.map if pool else map)(measured, left):
-            rows += made
-            for row in made:
-                print(" ".join(f"{key}={value}" for key, value in row.items()), flush=True)
-            save(TITLE, rows, options)
-    show(TITLE, rows, options, summary=summary(rows, options.against), won=won(rows))
+        ledger.fill(cases, partial(measured, options), pool=pool)
+    ledger.show(summary=summary(ledger.rows, options.against), won=won(ledger.rows))
 
 
 def learner(name: str, classes: int, seed: int, number: int) -> tuple[Any, str]:
@@ -123,10 +120,11 @@ def _words(kind: str, own: Mapping[str, Any]) -> str:
     return " ".join([kind, *(f"{key}={value}" for key, value in own.items() if key != "random_state")])
 
 
-def measured(given: tuple[tuple[str, int, int], Any]) -> list[dict[str, Any]]:
-    """Compiles one model at all levels, in all ways; returns a row for each."""
-    (name, seed, number), options = given
+def measured(options: Any, case: Mapping[str, Any]) -> Iterator[Any]:
+    """Compiles one model at all levels, in all ways; yields a row for each."""
+    name, seed, number = case["set"], case["seed"], case["number"]
     X, y = read(name, options.data, values=name in REGRESSION)
+    yield [X, y], None
     order = np.random.default_rng(seed).permutation(len(X))
     X, y = X[order], y[order]
     first, second = int(0.6 * len(X)), int(0.8 * len(X))
@@ -140,9 +138,9 @@ def measured(given: tuple[tuple[str, int, int], Any]) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for level in LEVELS:
         for way in [way for index, way in enumerate(WAYS) if str(index) in options.ways] if level > 1 else [""]:
-            row = {"set": name, "model": words, "seed": seed, "number": number, "level": level, "way": way}
+            row = {"model": words, "level": level, "way": way}
             rows.append(row | _figures(model, X, y, fit, held if way == HELD_OUT else None, level, scorer, options))
-    return rows
+    yield rows
 
 
 def _figures(

@@ -11,11 +11,15 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from designs import estimated_luts, object_bytes
-from tools import arguments, show
+from ledger import Ledger
+from tools import arguments
 
 import forestc
 
@@ -29,31 +33,35 @@ MEASURES = ("forestc/compilation", "forestc/passes", "forestc/algorithms", "fore
             "forestc/lowering", "forestc/backends/c")  # fmt: skip
 
 
-def measured(name: str, level: int, held_out: bool, folder: Path) -> dict[str, Any]:
-    train, test, train_labels, test_labels = CASES[name]()
+def measured(level: int, held_out: bool, case: Mapping[str, Any]) -> Iterator[Any]:
+    name = case["model"]
+    train, test, train_labels, test_labels = given = CASES[name]()
     held = (test[::2], test_labels[::2]) if held_out else None
-    done = forestc.compile(MODELS / name, train, folder / "out", label=train_labels, level=level, held_out=held)
-    header = done.design.path("c")
-    entry = f"unsigned f(const void *x) {{ return {header.stem}_predict(x); }}"
-    return {
-        "model": name, "level": f"-O{level}" + " --held-out FILE" * held_out,
-        "comparators": done.figures["distinct_conditions"], "comparator_bits": done.figures["comparator_bits"],
-        "LUTs_estimated": estimated_luts(done.figures), "flash_bytes": object_bytes(header, entry, CPU),
-        "test_%": round(100 * done.design.score(test[1::2], test_labels[1::2]), 2),
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "out"
+        done = forestc.compile(MODELS / name, train, out, label=train_labels, level=level, held_out=held)
+        header = done.design.path("c")
+        figures = {
+            "comparators": done.figures["distinct_conditions"], "comparator_bits": done.figures["comparator_bits"],
+            "LUTs_estimated": estimated_luts(done.figures),
+        }  # fmt: skip
+        yield [MODELS / name, *map(np.asarray, given)], [header, figures]
+        entry = f"unsigned f(const void *x) {{ return {header.stem}_predict(x); }}"
+        flash = object_bytes(header, entry, CPU)
+    yield {
+        **figures, "flash_bytes": flash, "test_%": round(100 * done.design.score(test[1::2], test_labels[1::2]), 2),
     }  # fmt: skip
 
 
 def main() -> None:
     options = arguments(__doc__, MEASURES).parse_args()
-    rows: list[dict[str, Any]] = []
+    ledger = Ledger("the shipped models at each level", options, ("arm-none-eabi-gcc",))
     for name in CASES:
         for level, held_out in LEVELS[: 1 if options.small else None]:
-            if level > 1 and not held_out and name.endswith(".json"):
-                continue
-            with tempfile.TemporaryDirectory() as folder:
-                rows.append(measured(name, level, held_out, Path(folder)))
-                print(rows[-1], flush=True)
-    show("the shipped models at each level", rows, options)
+            if level < 2 or held_out or not name.endswith(".json"):
+                case = {"model": name, "level": f"-O{level}" + " --held-out FILE" * held_out}
+                ledger.fill([case], partial(measured, level, held_out))
+    ledger.show()
 
 
 if __name__ == "__main__":

@@ -10,16 +10,18 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+from ledger import Ledger
 from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
-from tools import arguments, show
+from tools import arguments
 
 import forestc
 from forestc.backends import hdl
@@ -60,9 +62,17 @@ def main() -> None:
     parser = arguments(__doc__, MEASURES)
     parser.add_argument("--vectors", type=int, default=4_000_000, help="vectors for hw_sim; Verilator gets a tenth")
     options = parser.parse_args()
-    cores = os.cpu_count() or 1
     if options.small:
-        options.vectors = 20 * cores
+        options.vectors = 20 * (os.cpu_count() or 1)
+    ledger = Ledger("simulation of 100 trees of depth 8", options, ("verilator", "numba"), ("vectors",))
+    ledger.fill([{}], partial(measured, options))
+    ours, theirs = (row["vectors_per_s"] for row in ledger.rows)
+    ledger.show(times_as_fast=ours / theirs)
+
+
+def measured(options: Any, _: Mapping[str, Any]) -> Iterator[Any]:
+    yield [], None
+    cores = os.cpu_count() or 1
     forest = forest_of(2, 2, 200) if options.small else forest_of(100, 8, ROWS)
     netlist = lower(forest)
     inputs, outputs = input_fields(netlist), output_fields(netlist)
@@ -101,21 +111,12 @@ def main() -> None:
     answers = unpacked(outputs, np.frombuffer(b"".join(done), dtype="<u4").reshape(-1, y_lanes))
     if not np.array_equal(answers, result[: share * cores]):
         raise SystemExit("hw_sim and Verilator differ")
-    rows = [
-        {
-            "engine": engine,
-            "vectors": count,
-            "seconds": seconds,
-            "vectors_per_s": round(count / seconds),
-            "build_s": took,
-        }
-        for engine, count, seconds, took in (
-            ("hw_sim", options.vectors, ours_s, ours_build),
-            ("Verilator", share * cores, theirs_s, theirs_build),
+    yield [
+        {"engine": engine, "vectors": count, "seconds": s, "vectors_per_s": round(count / s), "build_s": took}
+        for engine, count, s, took in (
+            ("hw_sim", options.vectors, ours_s, ours_build), ("Verilator", share * cores, theirs_s, theirs_build),
         )
-    ]
-    times = rows[0]["vectors_per_s"] / rows[1]["vectors_per_s"]
-    show("simulation of 100 trees of depth 8", rows, options, verilator=tool.version, times_as_fast=times)
+    ]  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -22,7 +22,6 @@ from tools import arguments, show
 
 import forestc
 
-MEASURES = ("forestc/costs/devices.py", "forestc/toolchain")
 PAIRS = (("ice40-hx8k", "ice40-up5k"), ("ecp5-85k", "ecp5-25k"), ("ecp5-85k", "ecp5-45k"))
 DESIGNS: tuple[tuple[Any, Any, int], ...] = (  # lists data, model and latency of each design
     (load_iris, RandomForestClassifier(4, max_depth=4, random_state=0), 2),
@@ -37,7 +36,7 @@ DESIGNS: tuple[tuple[Any, Any, int], ...] = (  # lists data, model and latency o
 
 
 def main() -> None:
-    parser = arguments(__doc__, MEASURES)
+    parser = arguments(__doc__, ())
     parser.add_argument("--native", action="store_true", help="prefer tools on the PATH to those from pip")
     options = parser.parse_args()
     rows, medians = [], []
@@ -54,7 +53,7 @@ def main() -> None:
             mhz = {"fast_MHz": figures[0]["fmax_mhz"], "slow_MHz": figures[1]["fmax_mhz"]}
             rows.append(row | {"fast": fast, "slow": slow} | mhz | {"ratio": round(ratios[-1], 2)})
         medians.append({"fast": fast, "slow": slow, "median_ratio": round(float(np.median(ratios)), 2)})
-    show("clocks of slower devices", rows, options, medians=medians)
+    show("clocks of slower devices", rows, medians=medians)
 
 
 if __name__ == "__main__":

@@ -14,13 +14,16 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from ledger import Ledger
 from sklearn.datasets import load_digits
 from sklearn.ensemble import RandomForestClassifier
-from tools import arguments, show
+from tools import arguments
 
 import forestc
 from forestc.backends.hdl import vector_lines
@@ -89,25 +92,31 @@ def main() -> None:
     options = parser.parse_args()
     if options.small:
         options.vectors, options.sim = 40, "icarus"  # Icarus builds faster than Verilator.
-    X, y = load_digits(return_X_y=True)
-    model = RandomForestClassifier(10, max_depth=6, random_state=0).fit(X, y)
-    rows = []
-    for tdata, latency, vectors in ((0, 3, options.vectors), (64, 0, options.vectors // 4))[
-        : 1 if options.small else 2
-    ]:
-        with tempfile.TemporaryDirectory() as folder:
-            scratch = Path(folder)
-            done = forestc.compile(
-                model, X, scratch / "digits", label=y, targets="verilog", latency=latency, outputs="both",
-                name="digits", stream=StreamOptions(tdata_bits=tdata, user_bits=32, registers=True),
-            )  # fmt: skip
-            write_vectors(done.design, scratch / "vectors.txt", vectors, options.seed)
-            stream = done.design.manifest["stream"]
-            figures = run(done.design, scratch / "vectors.txt", options.sim, options.seed, scratch)
-            rows.append({"tdata": stream["tdata_bits"], "beats": stream["beats"], "latency": latency, **figures})
-    show(f"rows through cocotb and {options.sim}", rows, options)
-    if any(row["test"] != "passed" for row in rows):
+    tools, depends = ("cocotb", "verilator", "iverilog"), ("vectors", "sim", "seed")
+    ledger = Ledger(f"rows through cocotb and {options.sim}", options, tools, depends)
+    ledger.fill([{"latency": latency} for latency in (3, 0)[: 1 if options.small else 2]], partial(measured, options))
+    ledger.show()
+    if any(row["test"] != "passed" for row in ledger.rows):
         sys.exit(1)
+
+
+def measured(options: Any, case: Mapping[str, Any]) -> Iterator[Any]:
+    """Sends whole rows with a latency, or a quarter of them in beats of 64 bits without one."""
+    X, y = load_digits(return_X_y=True)
+    yield [X, y], None
+    latency = case["latency"]
+    tdata, vectors = (0, options.vectors) if latency else (64, options.vectors // 4)
+    model = RandomForestClassifier(10, max_depth=6, random_state=0).fit(X, y)
+    with tempfile.TemporaryDirectory() as folder:
+        scratch = Path(folder)
+        done = forestc.compile(
+            model, X, scratch / "digits", label=y, targets="verilog", latency=latency, outputs="both",
+            name="digits", stream=StreamOptions(tdata_bits=tdata, user_bits=32, registers=True),
+        )  # fmt: skip
+        write_vectors(done.design, scratch / "vectors.txt", vectors, options.seed)
+        stream = done.design.manifest["stream"]
+        figures = run(done.design, scratch / "vectors.txt", options.sim, options.seed, scratch)
+    yield {"tdata": stream["tdata_bits"], "beats": stream["beats"], **figures}
 
 
 if __name__ == "__main__":

@@ -13,18 +13,20 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from data import read as rows_of
+from ledger import Ledger
 from sklearn import ensemble
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import KFold
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
-from tools import arguments, earlier_rows, save, show
+from tools import arguments
 
 from forestc.papers import ThresholdSharing
 
@@ -59,16 +61,13 @@ class Data:
     regression: bool
 
 
-def read(name: str, folder: Path | None) -> Data | None:
-    """Reads a data set; returns None if its file is missing."""
+def read(name: str, folder: Path | None) -> Data:
     if name in ("iris", "breast cancer"):
         X, y = rows_of(name.replace(" ", "_"), None)
         if name == "iris":
             X[[34, 37]] = [4.9, 3.1, 1.5, 0.1]
         return Data(name, X, y, False)
     file, regression = FILES.get(name, name), name in REGRESSION
-    if folder is None or not (folder / f"{file}.csv.gz").exists():
-        return None
     X, y = rows_of(file, folder, regression)
     if name == "airfoil":
         X, y = X[1:], y[1:]
@@ -96,33 +95,32 @@ def folds(data: Data) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     yield from KFold(5, shuffle=True, random_state=0).split(data.X)
 
 
-def table_rows(data: Data, small: bool) -> Iterator[dict[str, Any]]:
-    for kind, printed in list(zip(LEARNERS, PAPER[data.name], strict=True))[-1 if small else 0 :]:
-        start = time.perf_counter()
-        figures = []
-        for train, test in list(folds(data))[: 1 if small else None]:
-            model = learner(kind, data.regression).fit(data.X[train], data.y[train])
-            measured = [0.0, float(model.score(data.X[test], data.y[test]))]
-            for per_tree in (False, True) if printed.size_per_tree is not None else (False,):
-                method = ThresholdSharing(FrozenEstimator(model), per_tree_rows=per_tree)
-                shared = method.fit(data.X[train], data.y[train])
-                measured[0] = shared.n_conditions_before_
-                measured += [shared.n_conditions_, float(shared.score(data.X[test], data.y[test]))]
-            figures.append(measured)
-        mean = np.mean(figures, axis=0)
-        ours = [mean[0], *(mean[2:] / np.tile(mean[:2], (len(mean) - 2) // 2))]
-        paper = [p for p in printed if p is not None]
-        apart = [abs(a / b - 1) for a, b in zip(ours, paper, strict=True)]
-        row = {"data": data.name, "learner": kind}
-        for name, a, b in zip(("NDC", "SR", "AR", "SR_tree", "AR_tree"), ours, paper, strict=False):
-            row[name] = f"{a:.1f}" if name == "NDC" else f"{a:.5g}"
-            row[f"paper_{name}"] = f"{b:.1f}" if name == "NDC" else f"{b:.5g}"
-        for name in ("SR_tree", "paper_SR_tree", "AR_tree", "paper_AR_tree"):
-            row.setdefault(name, "")
-        row["most_apart_%"] = 100 * max(apart)
-        row["s"] = time.perf_counter() - start
-        yield row
-        print(f"{data.name}, {kind}: {row['s']:.0f} s", flush=True)
+def measured(options: Any, case: Mapping[str, Any]) -> Iterator[Any]:
+    kind, data = case["learner"], read(case["data"], options.data)
+    yield [data.X, data.y], None
+    printed = PAPER[data.name][LEARNERS.index(kind)]
+    start = time.perf_counter()
+    figures = []
+    for train, test in list(folds(data))[: 1 if options.small else None]:
+        model = learner(kind, data.regression).fit(data.X[train], data.y[train])
+        of_fold = [0.0, float(model.score(data.X[test], data.y[test]))]
+        for per_tree in (False, True) if printed.size_per_tree is not None else (False,):
+            method = ThresholdSharing(FrozenEstimator(model), per_tree_rows=per_tree)
+            shared = method.fit(data.X[train], data.y[train])
+            of_fold[0] = shared.n_conditions_before_
+            of_fold += [shared.n_conditions_, float(shared.score(data.X[test], data.y[test]))]
+        figures.append(of_fold)
+    mean = np.mean(figures, axis=0)
+    ours = [mean[0], *(mean[2:] / np.tile(mean[:2], (len(mean) - 2) // 2))]
+    paper = [p for p in printed if p is not None]
+    apart = [abs(a / b - 1) for a, b in zip(ours, paper, strict=True)]
+    row: dict[str, Any] = {}
+    for name, a, b in zip(("NDC", "SR", "AR", "SR_tree", "AR_tree"), ours, paper, strict=False):
+        row[name] = f"{a:.1f}" if name == "NDC" else f"{a:.5g}"
+        row[f"paper_{name}"] = f"{b:.1f}" if name == "NDC" else f"{b:.5g}"
+    for name in ("SR_tree", "paper_SR_tree", "AR_tree", "paper_AR_tree"):
+        row.setdefault(name, "")
+    yield row | {"most_apart_%": 100 * max(apart), "s": time.perf_counter() - start}
 
 
 # The paper's tables 2 and 3: distinct conditions, then size ratio and accuracy ratio after sharing on all rows. Random
@@ -199,19 +197,13 @@ PAPER: dict[str, tuple[Printed, Printed, Printed, Printed]] = {
 
 def main() -> None:
     options = arguments(__doc__, MEASURES, "data", "only").parse_args()
-    rows = earlier_rows(options)
-    done = {row["data"] for row in rows}
-    for name in options.only.split(",") if options.only else PAPER:
-        data = read(name, options.data)
-        if data is None:
-            print(f"{name} is not measured: it has no file in --data DIR")
-        elif name not in done:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", FutureWarning)
-                rows += table_rows(data, options.small)
-            save(TITLE, rows, options)
-    show(TITLE, rows, options)
-    for row in rows:
+    warnings.simplefilter("ignore", FutureWarning)
+    names = options.only.split(",") if options.only else PAPER if options.data else ("iris", "breast cancer")
+    learners = LEARNERS[-1:] if options.small else LEARNERS
+    ledger = Ledger(TITLE, options, ("scikit-learn",))
+    ledger.fill(({"data": name, "learner": kind} for name in names for kind in learners), partial(measured, options))
+    ledger.show()
+    for row in ledger.rows:
         if row["most_apart_%"] > 100 * NEAR:
             print(f"{row['data']}, {row['learner']}: {WHY.get((row['data'], row['learner']), 'not explained')}")
 

@@ -35,7 +35,7 @@ _PICTURE = re.compile(r"(<!-- picture: (\w+) -->\n)(.*?)(<!-- end of picture -->
 _FIGURE = re.compile(r"(<!-- figure: ([^>]*?) -->)(.*?)(<!-- end -->)", re.DOTALL)
 _STEP = re.compile(r"\.([^.\[\]]+)|\[([^\]]*)\]")
 _FORMAT = re.compile(r":([.,]?\d*[efg])$")
-_ABOUT = ("title", "rows", "command", "commit", "date", "machine", "measures", "golden")
+_ABOUT = ("title", "rows", "command", "measures", "golden")
 
 _NUMBER = re.compile(rf"(?<![\w.,/-])\d[\d,.]*(?:[ -](?:{UNITS})(?![\w/])| ?%)")
 _MARK = re.compile(r"(\s?[\w%-]+)?<!-- (\w+) -->")
@@ -120,13 +120,21 @@ def _whole(result: Mapping[str, Any]) -> str:
         of_rows = isinstance(value, list) and bool(value) and all(isinstance(row, dict) for row in value)
         parts += [f"**{title}**", _rows_table(value)] if of_rows else [f"{title}: {shown(value)}"]
     if "command" in result:
-        parts.append(f"Measured on {result['date']} ({result['machine']}) with `{result['command']}`.")
+        parts.append(f"Measured {span(result['rows'])} with `{result['command']}`.")
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"
+
+
+def span(rows: Iterable[Mapping[str, Any]]) -> str:
+    """Returns the dates on which rows were measured, and the commits."""
+    origins = [row["origin"] for row in rows if "commit" in row["origin"]]
+    origins = sorted({(origin["date"], origin["commit"][:8]) for origin in origins})
+    dates, commits = (list(dict.fromkeys(names)) for names in zip(*origins, strict=True))
+    return f"{'from ' * (len(dates) > 1)}{' to '.join(dict.fromkeys((dates[0], dates[-1])))} at {', '.join(commits)}"
 
 
 def _rows_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> str:
     """Makes a table with the given columns, or else with one for each key of the rows."""
-    keys = list(dict.fromkeys(key for row in rows for key in row))
+    keys = list(dict.fromkeys(key for row in rows for key in row if key != "origin"))
     by_name = {key.replace("_", " "): key for key in keys}
     names = list(columns or by_name)
     return table(names, [[shown(row.get(by_name[name])) for name in names] for row in rows])

@@ -388,7 +388,8 @@ def frontends(result: Result) -> tuple[Picture, str]:
 
 
 def firmware(result: Result) -> tuple[Picture, str]:
-    rows = [row for row in result["Cortex-M4F"] if row["flash"] != "" and "max_leaf_nodes" not in row["options"]]
+    own = [row for row in result["rows"] if row["cpu"] == "Cortex-M4F"]
+    rows = [row for row in own if row["flash"] != "" and "max_leaf_nodes" not in row["options"]]
     models = list(dict.fromkeys(row["model"] for row in rows))
     height = 190
     picture = Picture(30 + height * math.ceil(len(models) / 2))

@@ -1,4 +1,4 @@
-"""Estimates the LUTs, flip-flops and clock of an engine. The costs are fitted on synthesized engines of random sizes."""
+"""Estimates the LUTs, flip-flops and clock of an engine. The costs are fitted on synthesized engines."""
 
 from __future__ import annotations
 
