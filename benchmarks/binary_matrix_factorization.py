@@ -11,8 +11,6 @@ minutes for each matrix and rank.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
-from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -20,7 +18,7 @@ from typing import Any
 import a_single_thread  # noqa: F401
 import numpy as np
 from data import table
-from ledger import Ledger
+from ledger import Case, Ledger, Steps
 from numpy.typing import NDArray
 from papers.peers import peer_result
 from tools import arguments
@@ -56,12 +54,12 @@ def main() -> None:
     names, ranks = options.only.split(",") if options.only else PAPER, map(int, options.ranks.split(","))
     cases = [{"matrix": name, "k": k} for name, k in product(names, ranks)]
     ledger = Ledger(TITLE, options, ("highspy", "scipy"), ("seconds", "rounds", "seed"))
-    ledger.fill(cases, partial(measured, options))
+    ledger.fill(cases, measured, options)
     better, equal = (sum(test(row["error"], row["paper"]) for row in ledger.rows) for test in (int.__lt__, int.__eq__))
     ledger.show(below_the_paper=better, equal_to_the_paper=equal)
 
 
-def measured(options: Any, case: Mapping[str, Any]) -> Iterator[Any]:
+def measured(options: Any, case: Case) -> Steps:
     X, k = bits(f"bmf_{case['matrix']}", options.data), case["k"]
     yield X, None
     start = time.perf_counter()

@@ -8,14 +8,13 @@ import re
 import struct
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from gowin_netlist import gowin_netlist
-from ledger import Ledger
+from ledger import Case, Ledger, Steps
 from serial_bench import Line, SimulatedBoard, frame
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
@@ -70,11 +69,11 @@ def main() -> None:
                     flips = FLIPS if number == 0 and not options.small else 0
                     counts = (20 if options.small else COUNT, flips)
                     case = {"board": board.title, "design": name}
-                    ledger.fill([case], partial(_row, design, board, X, counts))
+                    ledger.fill([case], _row, design, board, X, counts)
     ledger.show()
 
 
-def _row(design: forestc.Design, board: Board, X: Any, counts: tuple[int, int], _: Mapping[str, Any]) -> Iterator[Any]:
+def _row(design: forestc.Design, board: Board, X: Any, counts: tuple[int, int], _: Case) -> Steps:
     yield [X, design.path("verilog"), counts], None
     start, clock = time.perf_counter(), platform_of(board).default_clk_frequency
     made = build(design, board, baud=int(clock / DIVISOR))

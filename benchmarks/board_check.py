@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from ledger import Ledger
+from ledger import Case, Ledger, Steps
 from sklearn.datasets import load_iris
 from sklearn.ensemble import ExtraTreesClassifier
 from tools import arguments
@@ -26,7 +24,6 @@ from forestc.manifest.design import Design
 MEASURES = ("forestc/boards", "forestc/checks", "hdl_templates/check")
 LINES = {"clean": "sim", "1 % damaged, 0.1 % lost": "sim:damaged=0.01,lost=0.001"}
 VECTORS = 20_000
-TITLE = "designs on simulated boards, against the evaluator"
 
 
 def _iris() -> tuple[Any, Any, Any]:
@@ -53,7 +50,7 @@ def compiled(name: str, folder: Path) -> tuple[Design, Any]:
     return done.design, X
 
 
-def measured(design: Design, X: Any, vectors: int, case: Mapping[str, Any]) -> Iterator[Any]:
+def measured(design: Design, X: Any, vectors: int, case: Case) -> Steps:
     """Checks a design on a simulated board, then predicts its rows there."""
     yield [X, vectors], None
     line = case["line"]
@@ -75,12 +72,12 @@ def measured(design: Design, X: Any, vectors: int, case: Mapping[str, Any]) -> I
 def main() -> None:
     options = arguments(__doc__, MEASURES, "only").parse_args()
     names = ["iris"] if options.small else [name for name in CASES if not options.only or name in options.only]
-    ledger = Ledger(TITLE, options, ("verilator",))
+    ledger = Ledger("designs on simulated boards, against the evaluator", options, ("verilator",))
     with tempfile.TemporaryDirectory() as scratch:
         for name in names:
             design, X = compiled(name, Path(scratch))
             X, vectors = (X[:50], 100) if options.small else (X, VECTORS)
-            ledger.fill([{"design": name, "line": line} for line in LINES], partial(measured, design, X, vectors))
+            ledger.fill([{"design": name, "line": line} for line in LINES], measured, design, X, vectors)
     ledger.show()
 
 

@@ -20,15 +20,14 @@ import json
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import a_single_thread  # noqa: F401
 import numpy as np
 from data import table
-from ledger import Ledger
+from ledger import Case, Ledger, Steps
 from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold
 from tools import arguments
@@ -82,10 +81,10 @@ def main() -> None:
         print("aix360 is skipped: no interpreter is given by --peer PYTHON")
     ledger = Ledger(TITLE, options, ("highspy", "scipy"), ("folds", "inner", "seconds", "seed"))
     cases = [{"set": name} for name in (options.only.split(",") if options.only else SETS)]
-    ledger.fill(cases, partial(measured, options))
-    ledger.fill([{"set": name, "C": C} for name, C in proofs], partial(proved, options), "proofs")
+    ledger.fill(cases, measured, options)
+    ledger.fill([{"set": name, "C": C} for name, C in proofs], proved, options, part="proofs")
     if options.peer:
-        ledger.fill(cases, partial(peer, {row["set"]: row for row in ledger.rows}, options), "aix360")
+        ledger.fill(cases, peer, {row["set"]: row for row in ledger.rows}, options, part="aix360")
     ledger.show()
 
 
@@ -102,7 +101,7 @@ def read(name: str, data: Path) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     return np.stack(columns, axis=1), text[:, -1] == positive
 
 
-def measured(options: Any, case: Mapping[str, Any]) -> Iterator[Any]:
+def measured(options: Any, case: Case) -> Steps:
     """Yields the line of a data set: mean accuracy and complexity over the outer folds, beside the paper's figures."""
     name = case["set"]
     X, y = read(name, options.data)
@@ -149,7 +148,7 @@ def learner(seed: int, seconds: float, **parameters: Any) -> BooleanRuleClassifi
     return BooleanRuleClassifier(time_limit=seconds, random_state=seed, **parameters)
 
 
-def peer(rows: Mapping[str, Mapping[str, Any]], options: Any, case: Mapping[str, Any]) -> Iterator[Any]:
+def peer(rows: Mapping[str, Mapping[str, Any]], options: Any, case: Case) -> Steps:
     """Yields the figures of aix360's rules on the conditions of the first folds, beside those of a row of ours."""
     row = rows[case["set"]]
     X, y = read(row["set"], options.data)
@@ -208,7 +207,7 @@ def best_complexity(X: NDArray[Any], y: NDArray[np.bool_], seconds: float, optio
     return complexities[int(np.flatnonzero(np.array(means) >= best - MARGIN * error)[0])]
 
 
-def proved(options: Any, case: Mapping[str, Any]) -> Iterator[Any]:
+def proved(options: Any, case: Case) -> Steps:
     """Learns one rule on all rows; yields its loss with the proved bound."""
     name, C = case["set"], case["C"]
     X, y = read(name, options.data)

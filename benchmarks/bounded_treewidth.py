@@ -20,15 +20,13 @@ Version 2 on the same columns, not with the printed values.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import a_single_thread  # noqa: F401
 import numpy as np
 from data import table
-from ledger import Ledger
+from ledger import Case, Ledger, Steps
 from numpy.typing import NDArray
 from papers.bounded_treewidth.methods import compile_methods, learn_by
 from papers.peers import peer_result
@@ -73,7 +71,6 @@ PRINTED: dict[tuple[str, int], dict[str, tuple[float, float, float]]] = {
     ("hill", 10): {"version-2": (-980.06, -1109.28, -999.11)},
     ("community", 10): {"version-2": (-89556.12, -92656.88, -91709.72)},
 }  # fmt: skip
-TITLE = "tables 3 and 4: scores"
 MEASURES = ("forestc/papers/networks", "benchmarks/papers/bounded_treewidth")
 AGREE = ("nursery", "breast")  # lists the sets with the same columns as the paper: their optima are the printed ones
 PROVED = {  # seconds that the paper's MILP took to prove the optimum at treewidth 2, 3, 4, 5
@@ -126,12 +123,12 @@ def main() -> None:
     compile_methods()
     if options.peer is None:
         print("no --peer: pgmpy is not compared")
-    ledger = Ledger(TITLE, options, ("highspy", "numba"), ("seconds", "seeds", "proof_seconds"))
+    ledger = Ledger("tables 3 and 4: scores", options, ("highspy", "numba"), ("seconds", "seeds", "proof_seconds"))
     widths = range(2, 3 if options.small else 6)
     proofs = [{"set": name, "treewidth": k} for name in PROVED if name in names for k in widths]
-    ledger.fill(proofs, partial(proved, tables, options), "proofs")
+    ledger.fill(proofs, proved, tables, options, part="proofs")
     cases = [{"set": name, "treewidth": k} for k in map(int, options.treewidths.split(",")) for name in names]
-    ledger.fill(cases, partial(compared, tables, options))
+    ledger.fill(cases, compared, tables, options)
     ledger.show()
 
 
@@ -169,7 +166,7 @@ def cut(column: NDArray[Any], order: list[str]) -> NDArray[np.uint8]:
     return (values > edge).astype(np.uint8)
 
 
-def proved(tables: Tables, options: Any, case: Mapping[str, Any]) -> Iterator[Any]:
+def proved(tables: Tables, options: Any, case: Case) -> Steps:
     """Proves the optimum at treewidth k; yields a line of the comparison with Table 1."""
     name, k = case["set"], case["treewidth"]
     bits = tables[name]
@@ -184,7 +181,7 @@ def proved(tables: Tables, options: Any, case: Mapping[str, Any]) -> Iterator[An
     }  # fmt: skip
 
 
-def compared(tables: Tables, options: Any, case: Mapping[str, Any]) -> Iterator[Any]:
+def compared(tables: Tables, options: Any, case: Case) -> Steps:
     """Runs each method with each seed; yields a line of the comparison with Table 3 or 4."""
     name, k = case["set"], case["treewidth"]
     bits = tables[name]

@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -25,7 +25,7 @@ import catboost
 import lightgbm
 import numpy as np
 import xgboost
-from ledger import Ledger
+from ledger import Case, Ledger, Steps
 from numpy.typing import NDArray
 from sklearn import datasets, ensemble
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
@@ -210,7 +210,14 @@ def measured(draw: Draw, folder: Path) -> dict[str, int]:
     return {"flash": figures["flash"], "ram": figures["ram"] + figures["stack"], "instructions": taken["max_of_all"]}
 
 
-def compared(draw: Draw, folder: Path) -> dict[str, Any]:
+def compared(drawn: list[Draw], case: Case) -> Steps:
+    draw = drawn[case["draw"] - 1]
+    yield [draw, *trained(draw.model)[1:]], None
+    with tempfile.TemporaryDirectory() as folder:
+        yield outcome(draw, Path(folder))
+
+
+def outcome(draw: Draw, folder: Path) -> dict[str, Any]:
     """Compiles within the budget and measures the design; after a refusal, measures each layout."""
     os.environ["PATH"] = PATH if draw.compiler == "gcc" else ""
     layouts = compiled(draw, folder / "free").figures["firmware"]["layouts"]
@@ -243,20 +250,13 @@ def compared(draw: Draw, folder: Path) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def measured_draw(drawn: list[Draw], case: Mapping[str, Any]) -> Iterator[Any]:
-    draw = drawn[case["draw"] - 1]
-    yield [draw, *trained(draw.model)[1:]], None
-    with tempfile.TemporaryDirectory() as folder:
-        yield compared(draw, Path(folder))
-
-
 def main() -> None:
     options = arguments(__doc__, MEASURES).parse_args()
     drawn = draws(COMPILES)
     if options.small:
         drawn = [next(draw for draw in drawn if "stump" in draw.model and draw.compiler == "gcc" and draw.cpu != "avr")]
     ledger = Ledger("budgets of C", options, ("arm-none-eabi-gcc", "ziglang", "unicorn"))
-    ledger.fill([{"draw": number} for number in range(1, len(drawn) + 1)], partial(measured_draw, drawn))
+    ledger.fill([{"draw": number} for number in range(1, len(drawn) + 1)], compared, drawn)
     rows = ledger.rows
     os.environ["PATH"] = PATH
     refused = [row for row in rows if row["chosen"] == "refused"]

@@ -16,11 +16,10 @@ from __future__ import annotations
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
 from dataclasses import replace
-from functools import partial
 from itertools import islice, product
 from multiprocessing import get_context
 from pathlib import Path
@@ -28,7 +27,7 @@ from typing import Any, get_args
 
 import a_single_thread  # noqa: F401
 import numpy as np
-from ledger import Ledger
+from ledger import Case, Ledger, Steps
 from tools import ROOT, arguments
 
 import forestc
@@ -153,10 +152,10 @@ def library_of(kind: str) -> str:
     return FAMILIES.get(family, family)
 
 
-def summed(kinds: Sequence[str], pool: Any, options: Any, case: Mapping[str, Any]) -> Iterator[Any]:
+def summed(kinds: Sequence[str], pool: Any, options: Any, case: Case) -> Steps:
     """Measures the kinds of a library, and sums their lines into one. kinds: of all libraries."""
     own = {kind: number for number, kind in enumerate(kinds) if library_of(kind) == case["models read by"]}
-    yield [*own], None
+    yield [*own, ROOT / "tests" / "contract"], None
     lines = []
     for line in (pool.map if pool else map)(measured, own, own.values(), [options] * len(own)):
         lines.append(line)
@@ -190,7 +189,7 @@ def main() -> None:
     ledger = Ledger("differences of C", options, ("gcc", "unicorn", "arm-none-eabi-gcc"), depends)
     cases = [{"models read by": library} for library in dict.fromkeys(map(library_of, kinds))]
     with ProcessPoolExecutor(options.jobs, get_context("spawn")) if options.jobs > 1 else nullcontext() as pool:
-        ledger.fill(cases, partial(summed, kinds, pool, options))
+        ledger.fill(cases, summed, kinds, pool, options)
     ledger.show()
     if any(row[key] for row in ledger.rows for key in row if "differ" in key):
         sys.exit(3)

@@ -14,13 +14,13 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from ledger import Ledger
+from ledger import Case, Ledger, Steps
 from tools import arguments, exponent, in_fresh_process, peak_memory_mb
 
 LEAVES = (125, 250, 500, 1000)
@@ -116,7 +116,7 @@ def main() -> None:
     ledger = Ledger("compile time of 100 trees", options, ("xgboost", "numba"))
     cases = [("Verilog", leaves) for leaves in sizes]
     cases += [("c", many), ("small clock" if options.small else "clock", 0)]
-    ledger.fill([{"case": case, "leaves": leaves} for case, leaves in cases], partial(measured, options.small))
+    ledger.fill([{"case": case, "leaves": leaves} for case, leaves in cases], measured, options.small)
     nodes, seconds, memory = zip(
         *((r["nodes"], r["cpu_s"], r["peak_memory_mb"]) for r in ledger.rows if r["case"] == "Verilog"), strict=True
     )
@@ -124,7 +124,7 @@ def main() -> None:
     ledger.show(exponents_in_nodes=[powers])
 
 
-def measured(small: bool, case: Mapping[str, Any]) -> Iterator[Any]:
+def measured(small: bool, case: Case) -> Steps:
     yield [], None
     with tempfile.TemporaryDirectory() as scratch:
         model = train(Path(scratch), case["leaves"]) if case["leaves"] else Path(scratch)

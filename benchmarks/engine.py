@@ -20,13 +20,11 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from ledger import Ledger, Row
+from ledger import Case, Ledger, Steps
 from numpy.typing import NDArray
 from tools import arguments
 
@@ -50,7 +48,8 @@ PUBLISHED: dict[str, Any] = {"case": "ecp5", "device": "Alveo U200 (conifer's FP
 SOURCE = "https://github.com/thesps/conifer/pull/38"
 SEEDS = {"ecp5": (1, 2), "up5k": (1,)}  # of place and route
 ROWS = 60_000  # of a simulation; a tenth on up5k
-TOOLS = ("yosys", "nextpnr-ecp5", "nextpnr-ice40", "verilator")
+TOOLS = ("yosys", "nextpnr-ecp5", "nextpnr-ice40", "verilator", "forestc/toolchain", "forestc/costs/devices.py",
+         "forestc/backends/engine", "forestc/forest", "hdl_templates")  # fmt: skip
 MEASURES = ("forestc/engine", "forestc/backends/engine", "hdl_templates")
 # PLACERS holds options of nextpnr that are many times as fast as the default placer and router.
 PLACERS = {"ecp5": ("--placer", "static", "--router", "router2")}
@@ -169,7 +168,7 @@ def registered(capacity: Capacity) -> str:
     )  # fmt: skip
 
 
-def on_device(capacity: Capacity, model: Forest, rows: int, case: Mapping[str, Any]) -> Iterator[Any]:
+def on_device(capacity: Capacity, model: Forest, rows: int, case: Case) -> Steps:
     image: EngineImage = image_of(model, capacity)
     device, seeds = case["device"], SEEDS[case["case"]]
     yield [print_forest(model), rows, seeds], [emit(capacity), image.bytes]
@@ -187,7 +186,7 @@ def on_device(capacity: Capacity, model: Forest, rows: int, case: Mapping[str, A
     }  # fmt: skip
 
 
-def image(_: Mapping[str, Any]) -> Iterator[Any]:
+def image(_: Case) -> Steps:
     yield [], None
     model, capacity = forest(0, 100, 16, 2001), Capacity(25, 8192, 4, 16, word_bits=8)
     seconds = []
@@ -198,7 +197,7 @@ def image(_: Mapping[str, Any]) -> Iterator[Any]:
     yield {"nodes": model.n_nodes, "bytes": len(made.bytes), "seconds": round(min(seconds), 3)}
 
 
-def swaps(rows: int, _: Mapping[str, Any]) -> Iterator[Any]:
+def swaps(rows: int, _: Case) -> Steps:
     capacity, models = (
         Capacity(8, 128, 2, 8, word_bits=8, scores=True, user_bits=16),
         [forest(k, 12, 8, 63, 5) for k in (1, 2)],
@@ -212,19 +211,17 @@ def main() -> None:
     options = arguments(__doc__, MEASURES, "only").parse_args()
     given, swapped = ("swaps", 20) if options.small else (options.only or "ecp5,up5k,image,swaps", 1_000_000)
     small = capacity_for(EngineRequest(40, 22_000, 16, word_bits=8), "ice40-up5k")
-    cases: dict[str, tuple[Row, Callable[..., Iterator[Any]]]] = {
-        "ecp5": (
-            {"device": "ecp5-85k"},
-            partial(on_device, Capacity(100, 128, 1, 28, word_bits=8), forest(0, 100, 28, 127, 6), ROWS),
-        ),
-        "up5k": ({"device": "ice40-up5k"}, partial(on_device, small, forest(0, 40, 16, 501), ROWS // 10)),
+    large, ecp5 = Capacity(100, 128, 1, 28, word_bits=8), forest(0, 100, 28, 127, 6)
+    cases: dict[str, tuple[Any, ...]] = {
+        "ecp5": ({"device": "ecp5-85k"}, on_device, large, ecp5, ROWS),
+        "up5k": ({"device": "ice40-up5k"}, on_device, small, forest(0, 40, 16, 501), ROWS // 10),
         "image": ({}, image),
-        "swaps": ({}, partial(swaps, swapped)),
+        "swaps": ({}, swaps, swapped),
     }
     ledger = Ledger("the engine", options, TOOLS)
     for name in given.split(","):
-        more, measure = cases[name]
-        ledger.fill([{"case": name, **more}], measure)
+        more, *measure = cases[name]
+        ledger.fill([{"case": name, **more}], *measure)
         if name == "ecp5":
             ledger.quote(PUBLISHED, {"rows_per_s": 1_000_000}, SOURCE)
     ledger.show()

@@ -20,18 +20,18 @@ from __future__ import annotations
 import time
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import a_single_thread  # noqa: F401
 import numpy as np
 from data import table
-from ledger import Ledger
+from ledger import Case, Ledger, Steps
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -70,7 +70,7 @@ PAPER_RANKS = dict(zip(RANKED, (2.94, 2.40, 3.97, 3.27, 3.39, 5.03), strict=True
 
 
 def main() -> None:
-    parser = arguments(__doc__, MEASURES, "data!", "only", "cache")
+    parser = arguments(__doc__, MEASURES, "data!", "only")
     parser.add_argument("--sizes", default=",".join(map(str, SIZES)), metavar="K")
     parser.add_argument("--repeats", type=int, default=1, help="of the ten folds; the paper has 10")
     parser.add_argument("--folds", type=int, default=10)
@@ -84,31 +84,31 @@ def main() -> None:
     cases, depends = [{"set": name} for name in names], ("sizes", "repeats", "folds", "large_folds")
     ledger = Ledger(TITLE, options, ("highspy", "scikit-learn", "xgboost"), (*depends, "gap_folds", "time_limit"))
     with nullcontext() if options.small else ProcessPoolExecutor(2) as pool:
-        ledger.fill(cases, partial(measured, options), pool=pool)
-        ledger.fill(cases, partial(gaps, options), "gaps", pool)
+        ledger.fill(cases, measured, options, pool=pool)
+        ledger.fill(cases, gaps, options, part="gaps", pool=pool)
     ledger.show(ranks=ranks(ledger.rows))
 
 
 Scores = dict[str, tuple[float, float]]  # accuracy and balanced accuracy of each method
 
 
-def measured(options: Any, case: Mapping[str, Any]) -> Iterator[Any]:
+def measured(options: Any, case: Case) -> Steps:
     """Runs all methods on the folds of a data set; yields a row for each K."""
     name, tested = case["set"], defaultdict[int, list[Scores]](list)
     yield [*read(name, options.data)], None
     count = options.large_folds if name in LARGE else options.folds
     for repeat in range(options.repeats):
-        for fold in folds(name, options.data, repeat, count, options.cache):
+        for fold in folds(name, options.data, repeat, count):
             for size in map(int, options.sizes.split(",")):
                 tested[size].append(methods(fold.first(size)))
     yield [summary(name, size, scores) for size, scores in tested.items()]
 
 
-def gaps(options: Any, case: Mapping[str, Any]) -> Iterator[Any]:
+def gaps(options: Any, case: Case) -> Steps:
     """Yields the gap of each form on the first folds of a data set."""
     name = case["set"]
     yield [*read(name, options.data)], None
-    first = enumerate(folds(name, options.data, 0, options.gap_folds, options.cache))
+    first = enumerate(folds(name, options.data, 0, options.gap_folds))
     forms = ("F1", "F3", "theta")
     yield [gap(name, number, fold, form, options.time_limit) for number, fold in first for form in forms]
 
@@ -254,24 +254,14 @@ def read(name: str, data: Path) -> tuple[NDArray[np.float64], Votes]:
     return np.hstack(columns), (text[:, -1] == POSITIVE.get(name, "1")).astype(np.uint8)
 
 
-def folds(name: str, data: Path, repeat: int, count: int, cache: Path | None) -> Iterator[Fold]:
-    """Yields the first `count` of ten folds. cache: a folder that stores the votes for the next run."""
+def folds(name: str, data: Path, repeat: int, count: int) -> Iterator[Fold]:
+    """Yields the first `count` of ten folds."""
     X, y = read(name, data)
     splitter = StratifiedKFold(10, shuffle=True, random_state=repeat)
-    for number, (rest, test) in enumerate(splitter.split(X, y)):
-        if number == count:
-            return
-        cached = None if cache is None else cache / f"{name}_{repeat}_{number}.npz"
-        if cached is None or not cached.exists():
-            fit, choose = train_test_split(rest, train_size=0.7, stratify=y[rest], random_state=repeat)
-            votes = candidates(X[fit], y[fit], np.vstack([X[choose], X[test]]), seed=1000 * repeat + number)
-            fold = Fold(votes[: len(choose)], y[choose], votes[len(choose) :], y[test])
-            if cached is None:
-                yield fold
-                continue
-            cached.parent.mkdir(parents=True, exist_ok=True)
-            np.savez_compressed(cached, **vars(fold))
-        yield Fold(**np.load(cached))
+    for number, (rest, test) in islice(enumerate(splitter.split(X, y)), count):
+        fit, choose = train_test_split(rest, train_size=0.7, stratify=y[rest], random_state=repeat)
+        votes = candidates(X[fit], y[fit], np.vstack([X[choose], X[test]]), seed=1000 * repeat + number)
+        yield Fold(votes[: len(choose)], y[choose], votes[len(choose) :], y[test])
 
 
 def candidates(X: NDArray[np.float64], y: Votes, rows: NDArray[np.float64], seed: int) -> Votes:

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from ledger import Ledger
+from ledger import Case, Ledger, Steps
 from tools import arguments
 
 import forestc
+from forestc.forest.text import print_forest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from models import KINDS, full_model, rows_near_thresholds
@@ -67,10 +66,11 @@ def engines(source: Any, train: Any, labels: Any, rows: np.ndarray, options: Any
     }
 
 
-def measured(options: Any, case: Mapping[str, Any]) -> Iterator[Any]:
+def measured(options: Any, case: Case) -> Steps:
     model, X, y = full_model(case["model"])
-    near = rows_near_thresholds(forestc.load(model), X, options.rows)
-    yield [X, y, near], None
+    source = forestc.load(model)
+    near = rows_near_thresholds(source, X, options.rows)
+    yield [print_forest(source), X, y, near], None
     yield {"library": against_library(case["model"], model, near), **engines(model, X, y, near, options)}
 
 
@@ -83,7 +83,7 @@ def main() -> None:
         options.only, options.rows, options.icarus_rows = "extra-tree-b", 2, 2
     ledger = Ledger(TITLE, options, ("verilator", "iverilog", "xgboost", "scikit-learn"), ("rows", "icarus_rows"))
     cases = [{"model": kind} for kind in sorted(KINDS) if options.only in kind]
-    ledger.fill(cases, partial(measured, options))
+    ledger.fill(cases, measured, options)
     rows = ledger.rows
     found = {name: sum(row.get(name, 0) for row in rows) for name in ("library", *ENGINES)}
     counts = {name: sum(row[name] for row in rows) for name in ("vectors", "icarus_vectors")}

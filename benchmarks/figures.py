@@ -37,16 +37,13 @@ def main() -> int:
     for name in GIVEN:
         parser.add_argument(f"--{name}")
     options = parser.parse_args()
-    results, pages = ROOT / "docs" / "benchmarks", "".join((ROOT / page).read_text(encoding="utf-8") for page in PAGES)
+    pages = "".join((ROOT / page).read_text(encoding="utf-8") for page in PAGES)
+    every = {path.stem: path for path in sorted((ROOT / "docs" / "benchmarks").glob("*.json"))}
     shown = dict.fromkeys(re.findall(r"<!-- (?:table|figure|picture): (\w+)", pages))
-    every = [path.stem for path in sorted(results.glob("*.json"))]
-    lines = [
-        measured(results / f"{name}.json", options)
-        for name in options.names or (every if options.all else [name for name in shown if name in every])
-    ]
+    names = options.names or (every if options.all else [name for name in shown if name in every])
+    lines = [measured(every[name], options) for name in names]
     show("how long the figures took", lines)
-    known = [line["s"] for line in lines if line["s"] is not None]
-    print(f"{sum(known) / 60:.0f} minutes")
+    print(f"{sum(line['s'] or 0 for line in lines) / 60:.0f} minutes")
     return int(any(line["remark"].startswith("failed") for line in lines))
 
 
@@ -56,18 +53,19 @@ def measured(path: Path, options: argparse.Namespace) -> dict[str, Any]:
     words = shlex.split(json.loads(path.read_text(encoding="utf-8"))["command"])
     needs = [word for word, after in pairwise(words) if after in ("DIR", "FILE")]
     missing = [need for need in needs if not getattr(options, need.strip("-"))]
-    line: dict[str, Any] = {"result": path.stem, "s": None, "rows": len(before), "measured": 0, "s of all": None}
-    remark = f"needs {' and '.join(missing)}" if missing and not options.times else ""
+    s, remark = None, f"needs {' and '.join(missing)}" if missing else ""
     if not options.times and not missing:
         given = iter(str(getattr(options, need.strip("-"))) for need in needs)
         words = [next(given) if word in ("DIR", "FILE") else word for word in words]
         start = time.perf_counter()
         done = subprocess.run([sys.executable, *words, "--json", str(path)], cwd=ROOT, check=False)
-        line["s"], remark = round(time.perf_counter() - start), "failed" if done.returncode else ""
+        s, remark = round(time.perf_counter() - start), "failed" if done.returncode else ""
     after = origins(path)
     seconds = [origin.get("s", 0) for origin in after]
-    line |= {"rows": len(after), "measured": sum(origin not in before for origin in after)}
-    return line | {"s of all": None if None in seconds else round(sum(seconds)), "remark": remark}
+    return {
+        "result": path.stem, "s": s, "rows": len(after), "measured": sum(origin not in before for origin in after),
+        "s of all": None if None in seconds else round(sum(seconds)), "remark": remark,
+    }  # fmt: skip
 
 
 def origins(path: Path) -> list[dict[str, Any]]:

@@ -22,9 +22,8 @@ does not compile is listed with the reason; the rows of one that is not installe
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +32,7 @@ import numpy as np
 from data import read
 from designs import with_header
 from firmware_peers import PEERS, Model, Peer, Rows, Source
-from ledger import Ledger
+from ledger import Ledger, Steps
 from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
@@ -53,9 +52,8 @@ FILES = {"magic": "magic04"}
 # SIZES holds the trees and the depth, by the first part of a model's name.
 SIZES = {"rf1": (1, 2), "rf10": (10, 6), "rf100": (100, 8)}
 MODELS = ("rf10_bc", "rf100_bc", "rf10_digits", "rf100_digits")
-MORE = ("rf10_spambase", "rf100_spambase", "rf10_magic")  # adds models of the files in --data
+MORE = ("rf10_spambase", "rf10_magic")  # adds models of the files in --data
 TARGETS = {"cortex-m4f": "Cortex-M4F", "cortex-m0plus": "Cortex-M0+"}
-TITLE = "firmware: forestc and its peers"
 LEVELS = (0, 1)
 MEASURES = (
     "forestc/layouts",
@@ -64,6 +62,7 @@ MEASURES = (
     "forestc/passes/quantize_inputs",
     "forestc/passes/round_leaves",
 )
+TOOLS = ("arm-none-eabi-gcc", "unicorn", "forestc/firmware", "forestc/toolchain", "forestc/commands/measure.py")
 MOST_ROWS = 1000
 # TAKES holds the inputs of a header and its measured entry, by kind of input.
 TAKES = {"words": ("words", "predict"), "row": ("words", "row"), "floats": ("float", "predict")}
@@ -92,7 +91,7 @@ def main() -> None:
     layouts, targets = tuple(LAYOUTS), TARGETS
     if options.small:
         names, layouts, targets = ("rf1_iris",), layouts[:1], dict([*TARGETS.items()][:1])
-    ledger = Ledger(TITLE, options, ("arm-none-eabi-gcc", "unicorn", "forestc/firmware"))
+    ledger = Ledger("firmware: forestc and its peers", options, TOOLS)
     for name in names:
         with tempfile.TemporaryDirectory() as scratch:
             case, folder = case_of(name, options.data), Path(scratch)
@@ -103,13 +102,13 @@ def main() -> None:
                 for level, design in enumerate(designs):
                     forms = [(layout, takes) for layout in layouts for takes in SHOWN.get(layout, SHOWN[""])]
                     own = [{**row, "who": "forestc", "options": f"-O{level}, {a}", "takes": b} for a, b in forms]
-                    ledger.fill(own, partial(ours, case, design, target, folder))
+                    ledger.fill(own, ours, case, design, target, folder)
                 for peer, source in sources:
                     other = {**row, "who": peer.name, "options": peer.options}
                     if source is None:
                         ledger.keep(other)
                     else:
-                        ledger.fill([other], partial(theirs, case, peer, source, CPUS[target], folder))
+                        ledger.fill([other], theirs, case, peer, source, CPUS[target], folder)
     ledger.show(summary=summary(ledger.rows))
 
 
@@ -162,7 +161,7 @@ def compiled(case: Case, folder: Path) -> list[Design]:
     return designs
 
 
-def ours(case: Case, design: Design, cpu: str, folder: Path, row: Mapping[str, Any]) -> Iterator[Any]:
+def ours(case: Case, design: Design, cpu: str, folder: Path, row: Case) -> Steps:
     """Measures a layout and a kind of input of a design."""
     inputs, entry = TAKES[row["takes"]]
     rows = [case.X, case.y, case.made]
@@ -173,9 +172,9 @@ def ours(case: Case, design: Design, cpu: str, folder: Path, row: Mapping[str, A
         yield rows, str(error)
         yield figures_of(str(error)[:80])
         return
-    yield rows, header.path("c")
     test, made = (evaluate(design.forest, some).index for some in (case.X, case.made))
     wrong = (test != case.model.forest.predict(case.X)).sum(), (made != case.model.forest.predict(case.made)).sum()
+    yield rows, [header.path("c"), *wrong]
     output = forestc.measure(header, cpu, case.X, entries=[entry])
     assert output["differences"] == 0, output["first_difference"]
     right = 100 * float((test == case.y).mean())
@@ -203,7 +202,7 @@ def generated(case: Case) -> list[tuple[Peer, Source | str | None]]:
     return sources
 
 
-def theirs(case: Case, peer: Peer, source: Source | str, cpu: Cpu, folder: Path, _: Mapping[str, Any]) -> Iterator[Any]:
+def theirs(case: Case, peer: Peer, source: Source | str, cpu: Cpu, folder: Path, _: Case) -> Steps:
     rows = [case.X, case.y, case.made]
     if isinstance(source, str):
         yield rows, source

@@ -12,13 +12,12 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from ledger import Ledger
+from ledger import Case, Ledger, Steps
 from tools import arguments, in_fresh_process, peak_memory_mb
 
 TREES, LEAVES, ROWS, COLUMNS = 100, 5_000, 30_000, 24
@@ -128,7 +127,7 @@ def main() -> None:
     options = arguments(__doc__, MEASURES).parse_args()
     with tempfile.TemporaryDirectory() as name:
         ledger = Ledger("loading a model", options, ("xgboost", "lightgbm", "onnxruntime"))
-        ledger.fill([{"file": kind} for kind in FILES], partial(measured, Path(name), options.small))
+        ledger.fill([{"file": kind} for kind in FILES], measured, Path(name), options.small)
         ledger.show()
 
 
@@ -139,16 +138,17 @@ def files(folder: Path, small: bool) -> dict[str, Path]:
     return make(folder, 2 * GROWN if small else TREES, small)
 
 
-def measured(folder: Path, small: bool, case: Mapping[str, Any]) -> Iterator[Any]:
+def best(who: str, path: Path, small: bool) -> dict[str, Any]:
+    if small:
+        return measure(who, str(path))
+    runs = [in_fresh_process(__file__, "--measure", who, path) for _ in range(RUNS)]
+    return min(runs, key=lambda run: run["seconds"])
+
+
+def measured(folder: Path, small: bool, case: Case) -> Steps:
     yield [], None
-    path, best = files(folder, small)[case["file"]], {}
-    for who in ("library", "forestc"):
-        if small:
-            best[who] = measure(who, str(path))
-            continue
-        runs = [in_fresh_process(__file__, "--measure", who, path) for _ in range(RUNS)]
-        best[who] = min(runs, key=lambda run: run["seconds"])
-    ours, theirs = best["forestc"], best["library"]
+    path = files(folder, small)[case["file"]]
+    theirs, ours = (best(who, path, small) for who in ("library", "forestc"))
     yield {
         "MB": round(path.stat().st_size / 2**20, 1), "nodes": ours["nodes"],
         "library_s": round(theirs["seconds"], 3), "forestc_s": round(ours["seconds"], 3),

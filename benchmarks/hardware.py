@@ -14,12 +14,10 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterator, Mapping
-from functools import partial
 from typing import Any
 
 from data import shared
-from ledger import Ledger
+from ledger import Case, Ledger, Steps
 from tools import arguments
 from xgboost import Booster, XGBClassifier
 
@@ -29,7 +27,6 @@ from forestc.rows.batches import ArrayRows
 
 MEASURES = ("forestc/passes", "forestc/algorithms", "forestc/compilation", "forestc/lowering", "forestc/netlist",
             "forestc/backends/verilog", "forestc/backends/hdl.py")  # fmt: skip
-TITLE = "two shared models beside TreeLUT and conifer"
 KEYS = ("test_%", "latency", "xcup_LUT", "FF", "depth", "ECP5_LUT", "MHz")
 RECORDED: dict[str, dict[str, tuple[Any, ...]]] = {
     "bc": {
@@ -44,12 +41,13 @@ RECORDED: dict[str, dict[str, tuple[Any, ...]]] = {
     },
 }
 LATENCIES = (0, 2)
+TOOLS = ("yosys", "nextpnr-ecp5", "forestc/toolchain", "forestc/commands/synth.py", "forestc/costs/devices.py")
 
 
 def main() -> None:
     options = arguments(__doc__, MEASURES, "peers!").parse_args()
     names, levels = (("bc",), (1,)) if options.small else (tuple(RECORDED), (1, 2, 3))
-    ledger = Ledger(TITLE, options, ("yosys", "nextpnr-ecp5", "xgboost", "forestc/toolchain"))
+    ledger = Ledger("two shared models beside TreeLUT and conifer", options, TOOLS)
     for name in names:
         for who, figures in RECORDED[name].items():
             row = dict(zip(KEYS, figures, strict=True))
@@ -57,7 +55,7 @@ def main() -> None:
         for level in levels:
             for latency in LATENCIES[: 1 if options.small else None]:
                 case = {"model": name, "design": f"-O{level}, {latency} cycles"}
-                ledger.fill([case], partial(measured, options, level, latency))
+                ledger.fill([case], measured, options, level, latency)
     ledger.show()
 
 
@@ -71,7 +69,7 @@ def trained(options: Any, name: str, X: Any, y: Any) -> XGBClassifier:
     return model
 
 
-def measured(options: Any, level: int, latency: int, case: Mapping[str, Any]) -> Iterator[Any]:
+def measured(options: Any, level: int, latency: int, case: Case) -> Steps:
     name = case["model"]
     X, y, X_test, y_test = shared(options.peers, name)
     model = trained(options, name, X, y)
@@ -79,11 +77,12 @@ def measured(options: Any, level: int, latency: int, case: Mapping[str, Any]) ->
         done = forestc.compile(
             model, X.astype(float), f"{folder}/out", label=y, level=level, targets="verilog", latency=latency, name=name
         )
-        yield [X, y, X_test, y_test, options.peers / f"{name}.json"], done.design.path("verilog")
-        xcup = forestc.synth(done.design, "xcup")
-        ecp5 = forestc.synth(done.design, "ecp5-85k", try_anyway=True) if latency else {}
         scorer = Scorer(forestc.load(model), ArrayRows(X_test.astype(float), y_test))
         loss = scorer.of(done.design.forest)
+        made = [done.design.path("verilog"), scorer.accuracy, loss.accuracy, loss.error]
+        yield [X, y, X_test, y_test, options.peers / f"{name}.json"], made
+        xcup = forestc.synth(done.design, "xcup")
+        ecp5 = forestc.synth(done.design, "ecp5-85k", try_anyway=True) if latency else {}
     peer = RECORDED[name]["TreeLUT, two stages" if latency else "TreeLUT"][2]
     yield {
         "test_%": round(100 * loss.accuracy, 2), "latency": latency,

@@ -1,12 +1,12 @@
 """Keeps the rows of a result, each as old as what it depends on.
 
 The `origin` of a row says at which commit and on which date it was measured, by which tools, and in how many seconds.
-It holds two hashes: of the inputs (model, rows, options, the script), and of what the code made for the row, such as
+It holds two hashes: of the inputs (model, rows, options, scripts), and of what the code made for the row, such as
 its Verilog. A run makes it again. If the hashes and the tools are the same, the row stays, with its commit and date;
 else it is measured.
 
 Where the making is what is measured, as with speeds and searches, the second hash is that of the sources: forestc,
-hw_sim, hdl_templates and the benchmark's own script. A row of these stays if none of them has changed.
+hw_sim, hdl_templates and the benchmark's own scripts. A row of these stays if none of them has changed.
 
 A row that a run does not come to (--only, a missing folder or tool) stays as it is.
 """
@@ -19,12 +19,13 @@ import importlib.metadata
 import json
 import os
 import platform
+import re
 import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -36,15 +37,16 @@ from forestc.toolchain.packaged import find_command, version_of
 
 PACKAGES = ("forestc", "hw_sim", "hdl_templates")
 Row = dict[str, Any]
-# Given a case, yields first the inputs and what was made of them (None: nothing without measuring), then the row or the
-# rows of the case. The ledger asks for the second only if it must.
-Measure = Callable[[Mapping[str, Any]], Iterator[Any]]
+Case = Mapping[str, Any]
+# What measures a case yields first the inputs and what was made of them (None: nothing without measuring), then the row
+# or rows of the case, which the ledger asks for only if it must.
+Steps = Generator[Any, None, None]
 
 
 class Ledger:
     """The rows of a result, in parts.
 
-    tools: programs and packages that measure, or folders of this repository.
+    tools: programs and packages that measure, or files and folders of this repository that do.
     depends: names of options that change the figures.
     """
 
@@ -52,9 +54,9 @@ class Ledger:
         self.title, self.options = title, options
         self._about = {
             "tools": {name: tool_version(name) for name in tools} | {"machine": _machine()},
-            "given": [Path(sys.argv[0]), *(getattr(options, name) for name in (*depends, "small"))],
+            "given": [scripts(), *(getattr(options, name) for name in (*depends, "small"))],
             "sources": sources(),
-            **_commit(),
+            "commit": _commit(),
         }
         exists = options.json is not None and options.json.exists()
         self._before: Mapping[str, Any] = json.loads(options.json.read_text(encoding="utf-8")) if exists else {}
@@ -66,27 +68,28 @@ class Ledger:
     def rows(self) -> list[Row]:
         return self.parts["rows"]
 
-    def fill(self, cases: Iterable[Mapping[str, Any]], measure: Measure, part: str = "rows", pool: Any = None) -> None:
-        """Makes each case, and measures those that are not as they were. A case holds the first columns of its row or
-        rows; `pool` runs cases at the same time."""
+    def fill(
+        self, cases: Iterable[Case], measure: Callable[..., Steps], *given: Any, part: str = "rows", pool: Any = None
+    ) -> None:
+        """Makes each case by `measure(*given, case)`, and measures those that are not as they were. A case holds the
+        first columns of its row or rows; `pool` runs cases at the same time."""
         cases = list(cases)
-        tasks = [(measure, case, [row["origin"] for row in self._of(case, part)], self._about) for case in cases]
-        for case, made in zip(cases, (pool.map if pool else map)(_measured, tasks), strict=True):
-            if made is None:
+        one = partial(_measured, partial(measure, *given), self._about)
+        earlier = [self._of(case, part) for case in cases]
+        for case, rows in zip(cases, (pool.map if pool else map)(one, cases, earlier), strict=True):
+            if rows is None:
                 self.keep(case, part)
                 continue
-            rows = [{**case, **row, "origin": made[1]} for row in made[0]]
             self._new += len(rows)
             self._put(case, rows, part)
-            for row in rows:
-                print(without_origin(row), flush=True)
+            print(*map(without_origin, rows), sep="\n", flush=True)
             self._save()
 
-    def keep(self, case: Mapping[str, Any], part: str = "rows") -> None:
+    def keep(self, case: Case, part: str = "rows") -> None:
         """Leaves the rows of a case as they are."""
         self._seen.setdefault(part, []).extend(self._of(case, part))
 
-    def quote(self, case: Mapping[str, Any], row: Mapping[str, Any], source: str, part: str = "rows") -> None:
+    def quote(self, case: Case, row: Mapping[str, Any], source: str, part: str = "rows") -> None:
         """Adds a row that others measured. source: where it stands."""
         self._put(case, [{**case, **row, "origin": {"source": source}}], part)
 
@@ -117,18 +120,20 @@ class Ledger:
             head["golden"] = digests(self.options.measures)
         if more is None:
             more = {name: value for name, value in self._before.items() if name not in head and name not in self.parts}
-        self.options.json.write_text(as_text({**head, **self.parts, **more}), encoding="utf-8")
+        part = self.options.json.with_suffix(".part")
+        part.write_text(as_text({**head, **self.parts, **more}), encoding="utf-8")
+        part.replace(self.options.json)
 
     def _whole(self) -> bool:
         """Returns whether the run comes to all cases."""
         given = vars(self.options)
         return not given.get("only") and all(given.get(name, True) for name in ("data", "peers"))
 
-    def _of(self, case: Mapping[str, Any], part: str) -> list[Row]:
+    def _of(self, case: Case, part: str) -> list[Row]:
         rows = self.parts.setdefault(part, [])
         return [row for row in rows if all(row.get(name) == value for name, value in case.items())]
 
-    def _put(self, case: Mapping[str, Any], made: Sequence[Row], part: str) -> None:
+    def _put(self, case: Case, made: Sequence[Row], part: str) -> None:
         own = self._of(case, part)
         rows = [row for row in self.parts[part] if row not in own]
         at = self.parts[part].index(own[0]) if own else len(rows)
@@ -136,9 +141,8 @@ class Ledger:
         self._seen.setdefault(part, []).extend(made)
 
 
-def _measured(task: tuple[Measure, Mapping[str, Any], list[Row], Mapping[str, Any]]) -> tuple[list[Row], Row] | None:
-    """Makes a case; returns its rows with their origin, or None if they are as they were (`before`: their origins)."""
-    measure, case, before, about = task
+def _measured(measure: Callable[[Case], Steps], about: Row, case: Case, before: list[Row]) -> list[Row] | None:
+    """Makes a case; returns its rows, or None if they are as they were before."""
     start, steps = time.perf_counter(), measure(case)
     inputs, made = next(steps)
     origin = {
@@ -146,14 +150,14 @@ def _measured(task: tuple[Measure, Mapping[str, Any], list[Row], Mapping[str, An
         "tools": about["tools"],
         "made": about["sources"] if made is None else digest(made),
     }
-    if before and all(one.get(name) == value for one in before for name, value in origin.items()):
-        steps.close()  # type: ignore[attr-defined]
+    same = before and all(row["origin"].get(name) == value for row in before for name, value in origin.items())
+    found = None if same else next(steps)
+    steps.close()
+    if found is None:
         return None
-    rows = next(steps)
-    steps.close()  # type: ignore[attr-defined]
-    rows = rows if isinstance(rows, list) else [rows]
+    rows = found if isinstance(found, list) else [found]
     seconds = round((time.perf_counter() - start) / len(rows), 2)
-    return rows, {"commit": about["commit"], "date": about["date"], **origin, "s": seconds}
+    return [{**case, **row, "origin": {**about["commit"], **origin, "s": seconds}} for row in rows]
 
 
 def digest(*parts: Any) -> str:
@@ -173,23 +177,32 @@ def _contents(part: Any) -> Iterator[bytes]:
     elif isinstance(part, (list, tuple)):
         for one in part:
             yield from _contents(one)
-    elif isinstance(part, np.ndarray) and part.dtype != object:
+    elif hasattr(part, "to_numpy"):  # a table of pandas
+        yield from _contents([[*part], part.to_numpy()])
+    elif isinstance(part, np.ndarray):
         yield f"{part.dtype} {part.shape}".encode()
-        yield part.tobytes()
+        yield repr(part.tolist()).encode() if part.dtype == object else part.tobytes()
     else:
         yield part if isinstance(part, bytes) else repr(part).encode()
 
 
+def scripts() -> list[Path]:
+    """Returns the script that runs, its folder of papers/, and the modules beside it that it imports."""
+    script, folder = Path(sys.argv[0]), ROOT / "benchmarks"
+    names = re.findall(r"^(?:from|import) (\w+)", script.read_text(encoding="utf-8"), re.MULTILINE)
+    beside = [folder / f"{name}.py" for name in names if name not in ("ledger", "tools")]
+    return [script, folder / "papers" / script.stem, *(path for path in beside if path.exists())]
+
+
 def sources() -> str:
-    """Hashes the code that a row may depend on: the packages, the script that runs, and its folder of papers/."""
-    script = Path(sys.argv[0])
-    return digest(*(ROOT / name for name in PACKAGES), script, ROOT / "benchmarks" / "papers" / script.stem)
+    """Hashes the code that a row may depend on."""
+    return digest(*(ROOT / name for name in PACKAGES), scripts())
 
 
 @cache
 def tool_version(name: str) -> str:
-    """Returns the version of a package, of a program (pip's first), or of a folder of this repository (its hash)."""
-    if (ROOT / name).is_dir():
+    """Returns the version of a package, of a program (pip's first), or of code of this repository (its hash)."""
+    if (ROOT / name).exists():
         return digest(ROOT / name)
     try:
         return importlib.metadata.version(name)
@@ -225,22 +238,18 @@ def _machine() -> str:
 
 def _command() -> str:
     """Returns the command of this run without --json and --only. Paths become DIR or FILE."""
-    words, given = [f"benchmarks/{Path(sys.argv[0]).name}"], iter(sys.argv[1:])
-    for word in given:
-        if word in ("--json", "--only"):
-            next(given, None)
-        elif not word.startswith(("--json=", "--only=")):
-            path = Path(word)
-            is_path = path.exists() or path.is_absolute()
-            words.append(("DIR" if path.is_dir() else "FILE") if is_path else word)
-    return shlex.join(words)
+    words = [f"benchmarks/{Path(sys.argv[0]).name}", *sys.argv[1:]]
+    is_path = [at > 0 and (Path(word).exists() or Path(word).is_absolute()) for at, word in enumerate(words)]
+    kinds = ["DIR" if Path(word).is_dir() else "FILE" for word in words]
+    text = shlex.join(kind if path else word for word, path, kind in zip(words, is_path, kinds, strict=True))
+    return re.sub(r" --(json|only)[ =]\S+", "", text)
 
 
 def _commit() -> dict[str, str]:
     """Returns the commit, with `-dirty` at its end if the code has uncommitted changes, and the date."""
     git = ["git", "-C", str(ROOT)]
     done = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
-    changed = [*git, "status", "--porcelain", "--", *PACKAGES, "benchmarks"]
+    changed = [*git, "status", "--porcelain", "--", *PACKAGES, "benchmarks", "tests"]
     dirty = subprocess.run(changed, capture_output=True, text=True, check=False).stdout
     commit = "unknown" if done.returncode else done.stdout.strip() + ("-dirty" if dirty else "")
     return {"commit": commit, "date": datetime.datetime.now(datetime.UTC).date().isoformat()}

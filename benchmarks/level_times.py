@@ -15,15 +15,14 @@ from __future__ import annotations
 import gzip
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import a_single_thread  # noqa: F401
 import numpy as np
 from designs import estimated_luts
-from ledger import Ledger
+from ledger import Case, Ledger, Steps
 from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
 from tools import arguments
@@ -33,7 +32,6 @@ import forestc
 from forestc.passes.scorer import Scorer
 from forestc.rows.batches import ArrayRows
 
-TITLE = "what the levels take on large models"
 MEASURES = ("forestc/search", "forestc/passes", "forestc/algorithms", "forestc/lowering", "forestc/commands")
 Rows = tuple[Any, Any]
 
@@ -72,14 +70,14 @@ def main() -> None:
     options = arguments(__doc__, MEASURES, "data", "only")
     given = options.parse_args()
     names = ["26 classes, 312 trees"] if given.small else given.only.split(";") if given.only else list(CASES)
-    ledger = Ledger(TITLE, given, ("numba", "xgboost", "scikit-learn"))
-    ledger.fill(({"model": name} for name in names), partial(measured, given.small))
+    ledger = Ledger("what the levels take on large models", given, ("numba", "xgboost", "scikit-learn"))
+    ledger.fill(({"model": name} for name in names), measured, given.small)
     if given.data is not None and not given.small and not given.only:
-        ledger.fill([{"model": "MNIST, 300 trees"}], partial(mnist, given.data / "mnist"))
+        ledger.fill([{"model": "MNIST, 300 trees"}], mnist, given.data / "mnist")
     ledger.show()
 
 
-def measured(small: bool, case: Mapping[str, Any]) -> Iterator[Any]:
+def measured(small: bool, case: Case) -> Steps:
     rows_of, model_of, levels, targets = CASES[case["model"]]
     X, y = rows_of()
     X, y = (X[:300], y[:300] % 3) if small else (X, y)
@@ -106,7 +104,7 @@ def compiled(model: Any, runs: list[tuple[str, dict[str, Any], Any]], targets: s
     return [row | {"s_to_first": round(row["s"] / rows[1]["s"], 1)} for row in rows[1:]], done.design.forest
 
 
-def mnist(folder: Path, _: Mapping[str, Any]) -> Iterator[Any]:
+def mnist(folder: Path, _: Case) -> Steps:
     """Measures 300 trees of MNIST, loaded from a file."""
 
     def images(name: str) -> Any:

@@ -1,18 +1,15 @@
 """Compares the levels on drawn models: size, seconds, their promise on test rows that chose nothing, and what won.
 
-    python benchmarks/levels.py --data DIR --seeds 3 --json FILE        # goes on where it stopped
-    python benchmarks/levels.py --data DIR --seeds 3 --flash --json FILE
-    python benchmarks/levels.py --data DIR --seeds 3 --against FILE     # FILE: of this script in another checkout
+    python benchmarks/levels.py --data DIR --seeds 3 --json FILE
 
 The thirteen data sets come from scikit-learn and from DIR (NAME.csv.gz, the label last): clean and overlapping ones,
 two to ten classes, four regressions. Of each split, three fifths of the rows (at most 1,000) train two models drawn by
 a fixed seed. Each model is compiled in two ways: with its training rows alone, and with held-out rows (a fifth, at most
 1,000). The last fifth (at most 5,000) are test rows. LUTs are yosys's for an UltraScale+ (latency 0, the decision
-included); above 600 estimated LUTs, the estimate counts. With --flash the size is the measured flash of a Cortex-M0+ in
-bytes. Seconds are those of the processor, so that other work on the machine counts little. A level breaks its word if
-its loss on the test rows exceeds the tolerance, 0.01, plus a standard error of the difference. A level that refuses a
-model counts as -O1. The family of settings with the smallest design won; `sizes` holds the estimated size of each
-family's best design within the tolerance.
+included); above 600 estimated LUTs, the estimate counts. Seconds are those of the processor, so that other work on the
+machine counts little. A level breaks its word if its loss on the test rows exceeds the tolerance, 0.01, plus a standard
+error of the difference. A level that refuses a model counts as -O1. The family of settings with the smallest design
+won; `sizes` holds the estimated size of each family's best design within the tolerance.
 """
 
 from __future__ import annotations
@@ -21,10 +18,10 @@ import tempfile
 import time
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
-from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +29,7 @@ import a_single_thread  # noqa: F401
 import numpy as np
 from data import read
 from designs import estimated_luts, yosys_luts
-from ledger import Ledger
+from ledger import Case, Ledger, Steps
 from lightgbm import LGBMClassifier, LGBMRegressor
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from tools import arguments
@@ -61,7 +58,7 @@ SETS = (
     *REGRESSION,
 )
 MOST_FIT, MOST_HELD, MOST_TEST, MOST_SYNTHESIZED = 1000, 1000, 5000, 600
-TOLERANCE, CPU = 0.01, "cortex-m0plus"
+TOLERANCE = 0.01
 LIVE, HELD_OUT = WAYS = ("training rows", "held-out rows")
 LEVELS = (1, 2, 3)
 
@@ -69,23 +66,18 @@ LEVELS = (1, 2, 3)
 def main() -> None:
     parser = arguments(__doc__, MEASURES, "data!", "only")
     parser.add_argument("--seeds", type=int, default=1, metavar="N", help="splits of each set")
-    parser.add_argument("--first", type=int, default=0, metavar="SEED")
-    parser.add_argument("--flash", action="store_true", help="sizes are bytes of flash")
-    parser.add_argument("--ways", default="01", help="which of training rows and held-out rows")
     parser.add_argument("--effort", type=int, default=DEFAULT_EFFORT, metavar="N", help="effort of -O2 and -O3")
     parser.add_argument("--processes", type=int, default=2, metavar="N", help="models compiled at the same time")
-    parser.add_argument("--against", type=Path, metavar="FILE", help="the JSON of another version")
     options = parser.parse_args()
     if options.small:
         options.only = "pima"
     names = options.only.split(",") if options.only else SETS
-    seeds = range(options.first, options.first + options.seeds)
-    numbers = range(1 if options.small else 2)
-    cases = [{"set": name, "seed": seed, "number": number} for seed in seeds for name in names for number in numbers]
-    ledger = Ledger(TITLE, options, ("numba", "xgboost", "lightgbm", "yosys"), ("flash", "ways", "effort"))
+    drawn = product(range(options.seeds), names, range(1 if options.small else 2))
+    cases = [{"set": name, "seed": seed, "number": number} for seed, name, number in drawn]
+    ledger = Ledger(TITLE, options, ("numba", "xgboost", "lightgbm", "yosys"), ("effort",))
     with nullcontext() if options.small else ProcessPoolExecutor(options.processes) as pool:
-        ledger.fill(cases, partial(measured, options), pool=pool)
-    ledger.show(summary=summary(ledger.rows, options.against), won=won(ledger.rows))
+        ledger.fill(cases, measured, options, pool=pool)
+    ledger.show(summary=summary(ledger.rows), won=won(ledger.rows))
 
 
 def learner(name: str, classes: int, seed: int, number: int) -> tuple[Any, str]:
@@ -120,7 +112,7 @@ def _words(kind: str, own: Mapping[str, Any]) -> str:
     return " ".join([kind, *(f"{key}={value}" for key, value in own.items() if key != "random_state")])
 
 
-def measured(options: Any, case: Mapping[str, Any]) -> Iterator[Any]:
+def measured(options: Any, case: Case) -> Steps:
     """Compiles one model at all levels, in all ways; yields a row for each."""
     name, seed, number = case["set"], case["seed"], case["number"]
     X, y = read(name, options.data, values=name in REGRESSION)
@@ -137,7 +129,7 @@ def measured(options: Any, case: Mapping[str, Any]) -> Iterator[Any]:
     scorer = Scorer(forestc.load(model), ArrayRows(X[test], y[test]))
     rows: list[dict[str, Any]] = []
     for level in LEVELS:
-        for way in [way for index, way in enumerate(WAYS) if str(index) in options.ways] if level > 1 else [""]:
+        for way in WAYS if level > 1 else ("",):
             row = {"model": words, "level": level, "way": way}
             rows.append(row | _figures(model, X, y, fit, held if way == HELD_OUT else None, level, scorer, options))
     yield rows
@@ -152,15 +144,11 @@ def _figures(
         done = forestc.compile(
             model, X[fit], Path(folder) / "out", label=y[fit], level=level, name="m",
             held_out=None if held is None else (X[held], y[held]), effort=options.effort if level > 1 else None,
-            **({"targets": "c", "cpu": CPU} if options.flash else {"targets": "verilog"}),
+            targets="verilog",
         )  # fmt: skip
         seconds, level_record = time.process_time() - start, done.figures["level"] or {}
-        if options.flash:
-            entry = "predict" if done.design.forest.decides else "scores"
-            size = forestc.measure(done.design, CPU, entries=[entry])["flash"]
-        else:
-            estimate = estimated_luts(done.figures)
-            size = estimate if estimate > MOST_SYNTHESIZED else yosys_luts(done.design)
+        estimate = estimated_luts(done.figures)
+        size = estimate if estimate > MOST_SYNTHESIZED else yosys_luts(done.design)
         loss = scorer.of(done.design.forest)
     table = level_record.get("table", [])
     chosen = next((trial for trial in table if trial["chosen"]), {})
@@ -177,14 +165,9 @@ def broken(row: Mapping[str, Any]) -> bool:
     return bool(row["lost"] > TOLERANCE + row["error"])
 
 
-def summary(rows: list[dict[str, Any]], against: Path | None) -> list[dict[str, Any]]:
+def summary(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Sums up the rows by level and way: broken words, refusals, sizes and seconds beside those of -O1."""
     by_key = {_key(row): row for row in rows}
-    other = {}
-    if against is not None:
-        import json
-
-        other = {_key(row): row for row in json.loads(against.read_text())["rows"]}
     lines = []
     for level in (2, 3):
         for way in WAYS:
@@ -194,7 +177,7 @@ def summary(rows: list[dict[str, Any]], against: Path | None) -> list[dict[str, 
             first = [by_key[_key(row | {"level": 1, "way": ""})] for row in own]
             before = [by_key[_key(row | {"level": 2})] for row in own]
             times = [max(row["s"], 0.1) / max(one["s"], 0.1) for row, one in zip(own, first, strict=True)]
-            line: dict[str, Any] = {
+            lines.append({
                 "level": f"-O{level}", "way": way, "models": len(own),
                 "word broken": sum(map(broken, own)), "refused": sum(row["refused"] for row in own),
                 "size to -O1": _mean(own, first),
@@ -204,12 +187,7 @@ def summary(rows: list[dict[str, Any]], against: Path | None) -> list[dict[str, 
                     row["own"] is not None and one["own"] is not None and row["own"] > one["own"]
                     for row, one in zip(own, before, strict=True)
                 ),
-            }  # fmt: skip
-            beside = [(row, other[_key(row)]) for row in own if _key(row) in other]
-            if beside:
-                ours, theirs = zip(*beside, strict=True)
-                line |= {"size to the other version": _mean(ours, theirs), "its words broken": sum(map(broken, theirs))}
-            lines.append(line)
+            })  # fmt: skip
     return lines
 
 

@@ -6,18 +6,16 @@ import resource
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
-from ledger import Ledger
+from ledger import Case, Ledger, Steps
 from tools import ROOT, arguments
 
 MEASURES = ("forestc/cli", "forestc/costs", "forestc/compilation", "forestc/algorithms/covers")
 TARGETS = ("demo", "test")
 
 
-def measured(case: Mapping[str, Any]) -> Iterator[Any]:
+def measured(case: Case) -> Steps:
     """Yields the seconds of a target in a clone. Raises CalledProcessError if it fails."""
     yield [ROOT / "Makefile", ROOT / "pyproject.toml", ROOT / "tests"], None
     with tempfile.TemporaryDirectory() as folder:

@@ -11,14 +11,10 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
-from functools import partial
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 from designs import estimated_luts, object_bytes
-from ledger import Ledger
+from ledger import Case, Ledger, Steps
 from tools import arguments
 
 import forestc
@@ -33,7 +29,7 @@ MEASURES = ("forestc/compilation", "forestc/passes", "forestc/algorithms", "fore
             "forestc/lowering", "forestc/backends/c")  # fmt: skip
 
 
-def measured(level: int, held_out: bool, case: Mapping[str, Any]) -> Iterator[Any]:
+def measured(level: int, held_out: bool, case: Case) -> Steps:
     name = case["model"]
     train, test, train_labels, test_labels = given = CASES[name]()
     held = (test[::2], test_labels[::2]) if held_out else None
@@ -45,12 +41,11 @@ def measured(level: int, held_out: bool, case: Mapping[str, Any]) -> Iterator[An
             "comparators": done.figures["distinct_conditions"], "comparator_bits": done.figures["comparator_bits"],
             "LUTs_estimated": estimated_luts(done.figures),
         }  # fmt: skip
-        yield [MODELS / name, *map(np.asarray, given)], [header, figures]
+        accuracy = round(100 * done.design.score(test[1::2], test_labels[1::2]), 2)
+        yield [MODELS / name, *given], [header, figures, accuracy]
         entry = f"unsigned f(const void *x) {{ return {header.stem}_predict(x); }}"
         flash = object_bytes(header, entry, CPU)
-    yield {
-        **figures, "flash_bytes": flash, "test_%": round(100 * done.design.score(test[1::2], test_labels[1::2]), 2),
-    }  # fmt: skip
+    yield {**figures, "flash_bytes": flash, "test_%": accuracy}
 
 
 def main() -> None:
@@ -60,7 +55,7 @@ def main() -> None:
         for level, held_out in LEVELS[: 1 if options.small else None]:
             if level < 2 or held_out or not name.endswith(".json"):
                 case = {"model": name, "level": f"-O{level}" + " --held-out FILE" * held_out}
-                ledger.fill([case], partial(measured, level, held_out))
+                ledger.fill([case], measured, level, held_out)
     ledger.show()
 
 

@@ -10,15 +10,14 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-from ledger import Ledger
+from ledger import Case, Ledger, Steps
 from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
 from tools import arguments
@@ -65,12 +64,12 @@ def main() -> None:
     if options.small:
         options.vectors = 20 * (os.cpu_count() or 1)
     ledger = Ledger("simulation of 100 trees of depth 8", options, ("verilator", "numba"), ("vectors",))
-    ledger.fill([{}], partial(measured, options))
+    ledger.fill([{}], measured, options)
     ours, theirs = (row["vectors_per_s"] for row in ledger.rows)
     ledger.show(times_as_fast=ours / theirs)
 
 
-def measured(options: Any, _: Mapping[str, Any]) -> Iterator[Any]:
+def measured(options: Any, _: Case) -> Steps:
     yield [], None
     cores = os.cpu_count() or 1
     forest = forest_of(2, 2, 200) if options.small else forest_of(100, 8, ROWS)

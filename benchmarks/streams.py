@@ -14,13 +14,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from ledger import Ledger
+from ledger import Case, Ledger, Steps
 from sklearn.datasets import load_digits
 from sklearn.ensemble import RandomForestClassifier
 from tools import arguments
@@ -94,13 +92,13 @@ def main() -> None:
         options.vectors, options.sim = 40, "icarus"  # Icarus builds faster than Verilator.
     tools, depends = ("cocotb", "verilator", "iverilog"), ("vectors", "sim", "seed")
     ledger = Ledger(f"rows through cocotb and {options.sim}", options, tools, depends)
-    ledger.fill([{"latency": latency} for latency in (3, 0)[: 1 if options.small else 2]], partial(measured, options))
+    ledger.fill([{"latency": latency} for latency in (3, 0)[: 1 if options.small else 2]], measured, options)
     ledger.show()
     if any(row["test"] != "passed" for row in ledger.rows):
         sys.exit(1)
 
 
-def measured(options: Any, case: Mapping[str, Any]) -> Iterator[Any]:
+def measured(options: Any, case: Case) -> Steps:
     """Sends whole rows with a latency, or a quarter of them in beats of 64 bits without one."""
     X, y = load_digits(return_X_y=True)
     yield [X, y], None

@@ -13,15 +13,14 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from data import read as rows_of
-from ledger import Ledger
+from ledger import Case, Ledger, Steps
 from sklearn import ensemble
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import KFold
@@ -95,7 +94,7 @@ def folds(data: Data) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     yield from KFold(5, shuffle=True, random_state=0).split(data.X)
 
 
-def measured(options: Any, case: Mapping[str, Any]) -> Iterator[Any]:
+def measured(options: Any, case: Case) -> Steps:
     kind, data = case["learner"], read(case["data"], options.data)
     yield [data.X, data.y], None
     printed = PAPER[data.name][LEARNERS.index(kind)]
@@ -201,7 +200,7 @@ def main() -> None:
     names = options.only.split(",") if options.only else PAPER if options.data else ("iris", "breast cancer")
     learners = LEARNERS[-1:] if options.small else LEARNERS
     ledger = Ledger(TITLE, options, ("scikit-learn",))
-    ledger.fill(({"data": name, "learner": kind} for name in names for kind in learners), partial(measured, options))
+    ledger.fill(({"data": name, "learner": kind} for name in names for kind in learners), measured, options)
     ledger.show()
     for row in ledger.rows:
         if row["most_apart_%"] > 100 * NEAR:

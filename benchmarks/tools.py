@@ -60,7 +60,7 @@ def _print(title: str, rows: Sequence[Mapping[str, Any]]) -> None:
     for name in names:
         table.add_column(name.replace("_", " "), justify="right")
     for row in rows:
-        values = [row.get(name, "") for name in names]
+        values = ["" if row.get(name) is None else row[name] for name in names]
         table.add_row(
             *(f"{v:,.3g}" if isinstance(v, float) else f"{v:,}" if type(v) is int else str(v) for v in values)
         )

@@ -35,7 +35,6 @@ _PICTURE = re.compile(r"(<!-- picture: (\w+) -->\n)(.*?)(<!-- end of picture -->
 _FIGURE = re.compile(r"(<!-- figure: ([^>]*?) -->)(.*?)(<!-- end -->)", re.DOTALL)
 _STEP = re.compile(r"\.([^.\[\]]+)|\[([^\]]*)\]")
 _FORMAT = re.compile(r":([.,]?\d*[efg])$")
-_ABOUT = ("title", "rows", "command", "measures", "golden")
 
 _NUMBER = re.compile(rf"(?<![\w.,/-])\d[\d,.]*(?:[ -](?:{UNITS})(?![\w/])| ?%)")
 _MARK = re.compile(r"(\s?[\w%-]+)?<!-- (\w+) -->")
@@ -112,15 +111,8 @@ def _of_key(rows: Sequence[Mapping[str, Any]], key: str) -> list[Mapping[str, An
 
 
 def _whole(result: Mapping[str, Any]) -> str:
-    parts = [f"**{plain(result['title'])}**", _rows_table(result["rows"])]
-    for key, value in result.items():
-        if key in _ABOUT:
-            continue
-        title = key.replace("_", " ")
-        of_rows = isinstance(value, list) and bool(value) and all(isinstance(row, dict) for row in value)
-        parts += [f"**{title}**", _rows_table(value)] if of_rows else [f"{title}: {shown(value)}"]
-    if "command" in result:
-        parts.append(f"Measured {span(result['rows'])} with `{result['command']}`.")
+    origin = f"Measured {span(result['rows'])} with `{result['command']}`."
+    parts = (f"**{plain(result['title'])}**", _rows_table(result["rows"]), origin)
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"
 
 

@@ -126,11 +126,11 @@ class Toy:
 
     def __init__(self, monkeypatch, path):
         self.patch, self.json = monkeypatch, path
-        self.made, self.measured = {"a": "logic", "b": "logic"}, []
+        self.made, self.rows, self.measured = {"a": "logic", "b": "logic"}, np.zeros(3), []
         monkeypatch.setattr(sys, "argv", [str(FOLDER / "tools.py")])
 
     def measure(self, case):
-        yield ["rows"], self.made[case["case"]]
+        yield self.rows, self.made[case["case"]]
         self.measured.append(case["case"])
         yield {"LUTs": len(self.measured)}
 
@@ -156,8 +156,10 @@ def test_a_row_is_measured_again_once_its_code_makes_another_thing_of_it(monkeyp
     assert toy.run("4", only="a") == {"a": "4", "b": "3", "peer": None}
     monkeypatch.setattr(ledger, "_machine", lambda: "another machine")
     assert toy.run("5") == {"a": "5", "b": "5", "peer": None}
+    toy.rows = np.ones(3)
+    assert toy.run("6") == {"a": "6", "b": "6", "peer": None}
     del toy.made["b"]
-    assert toy.run("6") == {"a": "5", "peer": None}
+    assert toy.run("7") == {"a": "6", "peer": None}
 
 
 def test_a_speed_is_measured_again_once_the_sources_change(monkeypatch, tmp_path):
