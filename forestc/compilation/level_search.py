@@ -206,7 +206,7 @@ def _planned(
         folds = replace(trained, how=f"cross-validation: {trained.how}")
     size = size_of(request.targets, options.device, options.cpu, request.lowering)
     limit = DEFAULT_TOLERANCE if request.tolerance is None else request.tolerance
-    terms = SearchTerms(limit, stop or Stop(DEFAULT_EFFORT), options.keep, options.seed)
+    terms = SearchTerms(limit, stop or Stop(DEFAULT_EFFORT), options.keep, options.sure, options.seed)
     chosen_plan = searched(level, source, fit, folds, size, terms, first, options.progress)
     # With a time limit designs are not measured, because synthesis takes minutes.
     if until == math.inf and (measured_size := _measured_size(request)) is not None:
@@ -219,8 +219,8 @@ def _planned(
         loss = chosen_plan.chosen.loss
         loss = replace(loss, measure=f"{loss.measure}, cross-validated")
         evidence = Loss(loss.accuracy + loss.lost, 0.0, 0.0, loss.rows, loss.measure), loss
-    if held_out is not None and chosen_plan.passes != chosen_plan.trials[0].passes:
-        notes.append(_CHOSEN.format(settings=len(chosen_plan.trials)))
+    if chosen_plan.evidence is not None and chosen_plan.chosen is not chosen_plan.trials[0]:
+        notes.append(f"-O{level}, {chosen_plan.evidence.said(limit)}")
     return PlannedRun(replace(chosen_plan, notes=(*notes, *chosen_plan.notes)), fit, held_out, evidence)
 
 
@@ -237,7 +237,6 @@ def _measured_size(request: Request) -> Callable[[Forest], float] | None:
     return None
 
 
-_CHOSEN = "chosen among {settings} settings on the held-out rows, where it looks better than it is: check it on others"
 _SET_ASIDE = (
     "passes are scored on a share of the given rows; if the model was trained on them, it looks better there than on "
     f"others, and designs are larger than they need to be: without {opt.held_out} it is trained again on parts of the "

@@ -63,7 +63,11 @@ class Request:
                     where=getattr(opt, name),
                     do=f"give forestc.{kind.__name__}, empty for the defaults",
                 )
-        check_search(level, passes, tolerance=options.tolerance, effort=options.effort, keep=options.keep)
+        given = {name: getattr(options, name) for name in ("tolerance", "effort", "keep")}
+        check_search(level, passes, **given, sure=options.sure or None)
+        if options.sure and options.held_out is None:
+            do = f"add {opt.held_out:FILE}, or remove {opt.sure}"
+            raise OptionError("a loss is shown on rows that the model was not trained on", where=opt.sure, do=do)
         stop = effort_of(options.effort)
         named = None if passes is None else tuple(passes_from(passes, options.scores, options.seed))
         targets = _names(options.targets)

@@ -108,6 +108,11 @@ class _ModelAndHardware:
         kind=str,
         schema={"type": ["string", "integer", "null"]},
     )
+    sure: bool = option(
+        False,
+        "--sure",
+        "with -O2 and -O3: take only designs whose loss is shown to be within the tolerance; otherwise -O1's",
+    )
     keep: Literal["decisions", "paths"] | None = option(
         None,
         "--keep",

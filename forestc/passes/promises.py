@@ -15,7 +15,7 @@ from forestc.forest.ir import Forest
 from forestc.passes.combinations import evaluate_leaves, leaf_combinations, most_combinations
 from forestc.passes.margins import bound_text, margins
 from forestc.passes.quick_evaluation import evaluate_rows
-from forestc.passes.scorer import Loss
+from forestc.passes.scorer import ERRORS, Loss
 from forestc.rows.accuracy import LargestError
 from forestc.rows.ranges import Ranges, every_cell
 
@@ -406,7 +406,7 @@ class Within(Promise):
 
     def meaning(self) -> str:
         return (
-            f"the accuracy (or R squared) lost on the held-out rows, plus a standard error, is at most "
+            f"the accuracy (or R squared) lost on the held-out rows, plus {ERRORS:g} standard errors, is at most "
             f"{self.tolerance:g}"
         )
 
@@ -428,7 +428,7 @@ class _WithinCheck(PromiseCheck[Within]):
             raise CheckError(
                 f"{self.loss.lost:.4f} of the model's {self.loss.measure} is lost on "
                 f"{self.loss.rows} held-out rows, with a standard error of {self.loss.error:.4f}; the loss and "
-                f"a standard error are above the tolerance, {self.promise.tolerance:.4f}",
+                f"{self.loss.errors:g} standard errors are above the tolerance, {self.promise.tolerance:.4f}",
                 where=self.where,
                 do="allow less change, raise the tolerance, or hold out more rows that the model was not trained on",
             )

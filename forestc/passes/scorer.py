@@ -17,7 +17,7 @@ from forestc.passes.quick_evaluation import answers_to
 from forestc.rows.accuracy import truth_of_batch
 from forestc.rows.batches import Rows
 
-ERRORS = 1.0  # adds this many standard errors to a measured loss; more: larger designs
+ERRORS = 1.5  # adds this many standard errors to a measured loss; more: larger designs
 
 
 @dataclass(frozen=True)
@@ -29,14 +29,16 @@ class Loss:
     error: float  # standard error of `lost`
     rows: int
     measure: str
+    errors: float = ERRORS  # standard errors that are added to `lost` before it is compared with a tolerance
 
     @property
     def counted(self) -> float:
-        """The loss that is compared with a tolerance: `lost` plus ERRORS standard errors."""
-        return self.lost + ERRORS * self.error
+        """The loss that is compared with a tolerance."""
+        return self.lost + self.errors * self.error
 
-    def within(self, tolerance: float) -> bool:
-        return self.counted <= tolerance
+    def within(self, tolerance: float, errors: float | None = None) -> bool:
+        """Returns True if the loss and a number of standard errors are within the tolerance."""
+        return self.lost + (self.errors if errors is None else errors) * self.error <= tolerance
 
 
 @dataclass(frozen=True)
@@ -77,14 +79,22 @@ class RowErrors:
         return (self.divisor - float(errors.sum())) / self.divisor
 
     def _error_of(self, errors: NDArray[np.float64]) -> float:
-        """Returns the standard error of the sum of errors, in units of accuracy."""
-        rows = len(errors)
-        spread = float(((errors - errors.mean()) ** 2).sum()) * rows / max(1, rows - 1)
-        return float(np.sqrt(spread)) / self.divisor
+        """Returns the standard error of the sum of errors of a regression, in units of accuracy."""
+        return float(self.error_of_sums(errors.sum(), (errors**2).sum()))
+
+    def error_of_sums(self, sums: Any, squares: Any) -> Any:
+        """Returns the standard error of a loss, in units of accuracy.
+        sums, squares: sums over the rows of another forest's errors minus these, and of their squares; numbers or
+        arrays. Differences between decisions are -1, 0 or 1: half a row is added to each of the four cells of a pair
+        of decisions (Agresti and Min, 2005), so that the error is never 0."""
+        rows, more = len(self.errors), 2 if self.decides else 0
+        spread = np.maximum(squares + more / 2 - sums**2 / (rows + more), 0.0)
+        return np.sqrt(spread * (1.0 if more else rows / max(1, rows - 1))) / (self.divisor + more)
 
     def loss(self, errors: NDArray[np.float64]) -> Loss:
         """Returns the loss of another forest with these errors on the same rows."""
-        accuracy, error = self._accuracy(errors), self._error_of(errors - self.errors)
+        accuracy, differences = self._accuracy(errors), errors - self.errors
+        error = float(self.error_of_sums(differences.sum(), (differences**2).sum()))
         return Loss(accuracy, self.accuracy - accuracy, error, len(errors), self.measure)
 
 

@@ -129,6 +129,11 @@ def compile_tables(figures: Mapping[str, Any]) -> list[Table | Text]:
     ]
     if figures["latency_cycles"] is not None:
         rows.append(("latency", counted(figures["latency_cycles"], "cycle")))
+    if (evidence := (figures["level"] or {}).get("evidence")) is not None:
+        low, high = evidence["interval"]
+        lost = f"{100 * evidence['lost']:.2f} (95 %: {100 * low:.2f} to {100 * high:.2f})"
+        of = f"{lost} of {evidence['measure']} on {evidence['rows']:,} rows: {evidence['word'] or 'not within'}"
+        rows.append(("points lost", of))
     seconds = [(stage, f"{took:.1f}") for stage, took in figures["seconds"].items()]
     seconds.append(("all", f"{sum(figures['seconds'].values()):.1f}"))
     device = synth_tables(figures["name"], figures["synthesis"], table) if "synthesis" in figures else []
@@ -162,7 +167,7 @@ def level_tables(level: Mapping[str, Any] | None, make_table: Callable[..., T]) 
         for trial in level["table"]
     ]
     first = level["table"][0]
-    how = f"scored on {level['judged_on']}; lost + a standard error must be within {100 * level['tolerance']:g}"
+    how = f"scored on {level['judged_on']}; lost + 1.5 standard errors must be within {100 * level['tolerance']:g}"
     title = f"what -{level['level']} tried: {counted(level['tried'], 'setting')}, {how} points"
     heads = (f"{first['measure']}, of the model's", "lost, in points ± standard error")
     return [make_table(title, ("way", level["unit"], *heads, "within tolerance"), rows)]

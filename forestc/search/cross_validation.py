@@ -47,8 +47,9 @@ class CrossScorer:
         loss = self.baseline.loss(np.concatenate(errors))
         if not self.retrained:
             return loss
-        return replace(loss, error=loss.error * math.sqrt(1 + loss.rows / count_rows(self.folds[0].fit)))
+        wider = math.sqrt(1 + loss.rows / count_rows(self.folds[0].fit))
+        return replace(loss, error=loss.error * wider, errors=1.0)
 
-    def of(self, forests: Sequence[Forest]) -> Loss:
-        """Returns the loss of a design, given as one forest for each fold."""
-        return self.loss([fold.scorer.errors([forest])[0] for fold, forest in zip(self.folds, forests, strict=True)])
+    def errors(self, forests: Sequence[Forest]) -> list[NDArray[np.float64]]:
+        """Returns the errors of a design, given as one forest for each fold; see `Scorer.errors`."""
+        return [fold.scorer.errors([forest])[0] for fold, forest in zip(self.folds, forests, strict=True)]

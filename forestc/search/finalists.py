@@ -22,10 +22,10 @@ def measured_finalists(
     plan: LevelPlan, size_of: Callable[[Forest], float], progress: Callable[[str], None]
 ) -> LevelPlan:
     """Measures the candidates whose estimate is close to the best and returns the plan with the smallest."""
-    chosen = plan.chosen
-    if chosen is None:
+    chosen, evidence = plan.chosen, plan.evidence
+    if chosen is None or evidence is None:
         return plan
-    near = [trial for trial in plan.trials if trial.good and trial.measured and trial.size <= NEARLY * chosen.size]
+    near = [trial for trial in plan.finalists if trial.size <= NEARLY * chosen.size]
     near = sorted(near, key=lambda trial: (trial is not chosen, trial.size))[:MEASURED]
     if len(near) < 2:
         return plan
@@ -34,7 +34,7 @@ def measured_finalists(
         progress(f"measuring {number} of {len(near)} designs: {trial.family}")
         sizes.append(size_of(trial.forest))
     best = near[sizes.index(min(sizes))]
-    return replace(plan, passes=best.passes, chosen=best)
+    return replace(plan, passes=best.passes, chosen=best, evidence=replace(evidence, loss=best.loss))
 
 
 def synthesized_luts(forest: Forest, device: str, lowering: LoweringOptions, *, native: bool) -> int:

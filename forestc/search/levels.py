@@ -24,6 +24,7 @@ from forestc.passes.regrow_trees.regrow_trees import RegrowTrees
 from forestc.passes.round_leaves.round_leaves import RoundLeaves
 from forestc.rows.batches import Rows
 from forestc.rows.ranges import have_rows
+from forestc.search.choice import Evidence
 from forestc.search.cross_validation import Folds
 from forestc.search.portfolio import SIMPLIFY, TOO_LARGE, Family, LevelSearch, LevelTrial, Stop
 from forestc.search.sizes import Size
@@ -75,6 +76,8 @@ class LevelPlan:
     tolerance: float = DEFAULT_TOLERANCE
     trials: tuple[LevelTrial, ...] = ()  # all trials of the search, if the level searches
     chosen: LevelTrial | None = None  # the trial with these passes
+    evidence: Evidence | None = None  # what the chosen trial loses
+    finalists: tuple[LevelTrial, ...] = ()  # trials that are as good as the chosen one
     how: str = ""  # describes the rows that scored the trials
     unit: str = ""  # unit of the trials' sizes
     keeps: str = ""  # what the level promises, in words
@@ -88,6 +91,7 @@ class LevelPlan:
         record: dict[str, Any] = {"level": f"O{self.level}", "keeps": keeps, "passes": spelt}
         if self.chosen is not None:
             record |= {"judged_on": self.how, "tolerance": self.tolerance, "tried": len(self.trials), "unit": self.unit}
+            record |= {} if self.evidence is None else {"evidence": self.evidence.as_dict(self.tolerance)}
             record["table"] = [_row(trial, trial is self.chosen) for trial in _best_of_each(self.trials, self.chosen)]
         return record
 
@@ -261,6 +265,7 @@ class SearchTerms:
     tolerance: float = DEFAULT_TOLERANCE  # accuracy that may be lost
     stop: Stop = _DEFAULT_STOP
     keep: str | None = None  # a key of KEEPS, or None
+    sure: bool = False  # True if the whole interval of the loss must be within the tolerance
     seed: int = 0  # seed of the passes tried
 
 
@@ -284,32 +289,31 @@ def searched(
     plain = before(stop.until, lambda: search.plain("paths kept", paths))
     now = time.monotonic()
     notes: list[str] = []
-    best = [plain]
     try:
         for tried in SEARCHING[: SEARCHING.index(level) + 1]:
             before(now + CLIMBED * (stop.until - now), partial(_climbed, tried, search, terms))
-            best.append(before(stop.until, search.smallest))
+            before(stop.until, search.smallest)
+        taken = before(stop.until, lambda: search.choose(terms.sure))
     except LateError:
         notes = [
             f"-O{level}: its time ended the search after {len(search.trials)} settings; more may find smaller ones"
         ]
-        best.append(search.fallback(plain))
-    chosen = min(best, key=lambda trial: trial.size)
+        taken = search.choose(terms.sure, measure=False)
+    chosen = taken.trial
     refused = [f"{name}: {why}" for name, why in search.refused.items() if why != TOO_LARGE]
     notes = [*refused, *notes]
-    if chosen is plain and not plain.good:
-        notes.append(
-            f"-O{level}: nothing smaller than -O1 keeps the accuracy: on {plain.loss.rows} other rows -O1 itself loses "
-            f"{plain.loss.lost:.4f} of the {plain.loss.measure}, with a standard error of {plain.loss.error:.4f}"
-        )
-    elif chosen is not plain and all(tree.size == 1 for tree in chosen.forest.trees):
+    if chosen is plain:
+        least = "is shown to lose" if terms.sure else "loses"
+        notes.append(f"-O{level} is -O1 here: nothing smaller {least} at most {limit:g} of the {plain.loss.measure}")
+    elif all(tree.size == 1 for tree in chosen.forest.trees):
         notes.append(f"-O{level}: the design answers every row alike, which is within the tolerance on the other rows")
     if keep and source.decides and most_changed(chosen.results) == math.inf:
         raise CheckError(f"a pass of {chosen.family} may change any decision", where=opt.keep, do=A_BUG)
     keeps = "; ".join([*([KEEPS[keep]] if keep else []), WITHIN])
     return LevelPlan(
-        level, chosen.passes, tuple(notes), limit, tuple(search.trials), chosen, folds.how, size.unit, keeps
-    )
+        level, chosen.passes, tuple(notes), limit, tuple(search.trials), chosen, taken.evidence, taken.finalists,
+        folds.how, size.unit, keeps,
+    )  # fmt: skip
 
 
 def _climbed(level: int, search: LevelSearch, terms: SearchTerms) -> None:

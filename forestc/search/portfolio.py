@@ -16,9 +16,10 @@ from forestc.forest.ir import Forest
 from forestc.passes.base import Pass, PassResult, print_pass
 from forestc.passes.ladder import Branch, Ladder, Laddered, Rung
 from forestc.passes.regrow_trees.regrow_trees import GrowingLadder
-from forestc.passes.scorer import ERRORS, Loss
+from forestc.passes.scorer import Loss
 from forestc.passes.simplify import Simplify
 from forestc.rows.batches import Rows, count_rows
+from forestc.search.choice import STEP, STRICTEST, SURE, WITHIN, Choice, Differences, Evidence
 from forestc.search.cross_validation import CrossScorer, Fold
 from forestc.search.settle import climb, settled
 from forestc.search.sizes import Size
@@ -58,6 +59,7 @@ class LevelTrial:
     cost: float  # rough measure of size, cheaper to compute than `size`
     loss: Loss  # loss on held-out rows; only on some of them if those lose too much
     good: bool  # True if `loss` is on all held-out rows and within tolerance
+    differences: Differences | None = field(repr=False)  # None if some held-out rows were left out
     size_of: Callable[[Forest], float] = field(repr=False)  # returns the size of a forest
 
     @cached_property
@@ -75,6 +77,13 @@ class LevelTrial:
     @property
     def measured(self) -> bool:
         return "size" in vars(self)
+
+
+@dataclass(frozen=True)
+class Chosen:
+    trial: LevelTrial
+    evidence: Evidence
+    finalists: tuple[LevelTrial, ...]  # the trials of known size that are as good as the chosen one, with that
 
 
 @dataclass(frozen=True)
@@ -154,14 +163,37 @@ class LevelSearch:
         """Returns the smallest of the first trial (-O1) and the good trials."""
         return min([self.trials[0], *self._candidates()], key=lambda trial: trial.size)
 
-    def fallback(self, plain: LevelTrial) -> LevelTrial:
-        """Returns the best trial when time is short: the smallest if sizes are known, otherwise the one of least
-        estimated cost. plain: the trial of -O1."""
-        good = [trial for trial in self.trials if trial.good and trial is not plain]
-        measured = [trial for trial in [*good, plain] if trial.measured]
-        if any(trial is not plain for trial in measured):
-            return min(measured, key=lambda trial: trial.size)
-        return min(good, key=lambda trial: trial.cost, default=plain)
+    def choose(self, sure: bool, measure: bool = True) -> Chosen:
+        """Returns the smallest trial whose loss is within the tolerance with the choice counted, or -O1's, and what it
+        loses. The choice gets stricter until that is so.
+        sure: the whole interval of the loss must be within the tolerance.
+        measure: sizes that are not known yet may be estimated."""
+        scored = [trial for trial in self.trials if trial.differences is not None]
+        differences = [trial.differences for trial in scored if trial.differences is not None]
+        choice = Choice([trial.loss for trial in scored], differences, self.scorer.baseline)
+        plain, limit, words = scored[0], self.tolerance, SURE if sure else WITHIN
+        plain_evidence = Evidence(plain.loss, retrained=self.scorer.retrained)
+        for strict in np.arange(plain.loss.errors, STRICTEST, STEP):
+            while True:
+                sizes = self._weights(scored)
+                taken = scored[choice.of(sizes, limit, strict)]
+                if taken.measured or not measure:
+                    break
+                _ = taken.size
+            if taken is plain:
+                break
+            evidence = replace(plain_evidence, loss=taken.loss, optimism=choice.optimism(sizes, limit, strict))
+            if evidence.word(limit) in words:
+                within = [trial for trial in scored if trial.measured and trial.loss.within(limit, strict)]
+                alike = [trial for trial in within if replace(evidence, loss=trial.loss).word(limit) in words]
+                return Chosen(taken, evidence, tuple(alike))
+        return Chosen(plain, plain_evidence, (plain,))
+
+    def _weights(self, trials: Sequence[LevelTrial]) -> NDArray[np.float64]:
+        """Returns the size of each trial: its cost, in units of sizes, where the size is not known."""
+        ratios = [trial.size / trial.cost for trial in trials if trial.measured and 0 < trial.cost < math.inf]
+        unit = float(np.median(ratios)) if ratios else 1.0
+        return np.array([trial.size if trial.measured else unit * trial.cost for trial in trials])
 
     @property
     def cheapest(self) -> float:
@@ -177,15 +209,26 @@ class LevelSearch:
         return candidates
 
     def plain(self, name: str, passes: Sequence[Pass]) -> LevelTrial:
-        loss = self.scorer.of([runs.after(passes) for runs in self.fold_runs])
-        return self.add(name, tuple(passes), lambda: self.base.results(passes), math.inf, loss)
+        errors = self.scorer.errors([runs.after(passes) for runs in self.fold_runs])
+        loss = self.scorer.loss(errors)
+        return self.add(name, tuple(passes), lambda: self.base.results(passes), math.inf, loss, errors)
 
     def add(
-        self, name: str, passes: tuple[Pass, ...], make: Callable[[], list[PassResult]], cost: float, loss: Loss
+        self,
+        name: str,
+        passes: tuple[Pass, ...],
+        make: Callable[[], list[PassResult]],
+        cost: float,
+        loss: Loss,
+        errors: Sequence[NDArray[np.float64]],
     ) -> LevelTrial:
+        """Adds a trial. errors: as `CrossScorer.loss` takes them."""
         look()
-        good = loss.rows >= len(self.scorer.baseline.errors) and loss.within(self.tolerance)
-        trial = LevelTrial(name, passes, make, cost, loss, good, self.size.of)
+        baseline, joined = self.scorer.baseline, np.concatenate(errors)
+        whole = len(joined) == len(baseline.errors)
+        differences = Differences.of(joined, baseline) if whole else None
+        good = whole and loss.within(self.tolerance)
+        trial = LevelTrial(name, passes, make, cost, loss, good, differences, self.size.of)
         self.trials.append(trial)
         return trial
 
@@ -231,7 +274,7 @@ class _Settings:
         with its forest, True if good). best: the family's best cost so far."""
         return self._grown(branch, best) if branch.grows else self._shrunk(branch)
 
-    def _add(self, rung: Rung, loss: Loss, on_model: Rung | None) -> bool:
+    def _add(self, rung: Rung, loss: Loss, on_model: Rung | None, errors: Sequence[NDArray[np.float64]]) -> bool:
         """Adds a trial and returns True if it is good."""
         self.tried += 1
         name = self.family.name
@@ -239,7 +282,7 @@ class _Settings:
         cost = f", the best costs about {best:,.0f} {self.search.size.unit}" if best < math.inf else ""
         self.search.progress(f"{self.search.heading}{name}: {self.tried} settings tried{cost}")
         passes = (*self.family.before, rung.step, SIMPLIFY)
-        return self.search.add(name, passes, partial(self._results, rung.step, on_model), rung.cost, loss).good
+        return self.search.add(name, passes, partial(self._results, rung.step, on_model), rung.cost, loss, errors).good
 
     def _results(self, step: Laddered, on_model: Rung | None) -> list[PassResult]:
         base = self.search.base
@@ -263,7 +306,8 @@ class _Settings:
                 break
             rung, loss = last
             on_model = rung if base in self.search.fold_runs else None
-            yield number, rung, self._add(rung, self._confirmed([step], self.errors, loss), on_model)
+            confirmed = self._confirmed([step], self.errors, loss)
+            yield number, rung, self._add(rung, confirmed, on_model, self.errors)
             stale = 0 if loss.lost < least else stale + 1
             least = min(least, loss.lost)
             if stale == STALE:
@@ -284,7 +328,7 @@ class _Settings:
         """Returns a setting's loss. A loss near the tolerance is measured again on further splits into folds."""
         search, folds, all_errors = self.search, list(self.search.folds), list(errors)
         for number in range(1, search.repeats):
-            least = loss.lost + ERRORS * loss.error * REPEATED
+            least = loss.lost + loss.errors * loss.error * REPEATED
             if (
                 loss.rows < len(search.scorer.baseline.errors)
                 or loss.within(search.tolerance)
@@ -330,7 +374,7 @@ class _Settings:
             pairs = zip(search.folds, search.fold_runs, strict=True)
             errors = [fold.scorer.errors([rungs[runs].forest])[0] for fold, runs in pairs]
             loss = self._confirmed(steps[: steps.index(rung.step) + 1], errors, search.scorer.loss(errors))
-            yield number, rung, self._add(rung, loss, rung)
+            yield number, rung, self._add(rung, loss, rung, errors)
             if len(ladders) == 1:
                 own = next(ladders[search.base], None)
             number += 1
