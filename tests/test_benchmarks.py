@@ -45,7 +45,7 @@ NEEDS = {
 }
 KEYS = ("title", "command", "measures", "golden", "rows")
 ORIGIN = {"commit", "date", "inputs", "tools", "made", "s"}
-DERIVED = {"exponents_in_nodes", "ranks", "summary", "won"}  # follows from the rows of the same file
+DERIVED = {"exponents_in_nodes", "ranks", "steady", "summary", "won"}  # follows from the rows of the same file
 COMMIT = re.compile(r"[0-9a-f]{40}(-dirty)?|unknown")
 
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 
 from forestc.exploration.space import LEVEL
 from forestc.exploration.study import Goal, Study, Trial
-from forestc.passes.scorer import ERRORS
 
 UNPRUNED = 1  # sets the level of the unpruned design: -O1 changes no path
 
@@ -117,13 +116,13 @@ def _lost(trial: Trial) -> tuple[float, float]:
 
 
 def counted(trial: Trial, best: Trial) -> float:
-    """Returns the accuracy that a trial loses, plus `ERRORS` standard errors. Without a given model, the loss is
+    """Returns the accuracy that a trial loses, plus a standard error. Without a given model, the loss is
     measured against `best`."""
     score = trial.validation
     assert score is not None
     if score.lost is not None and score.lost_error is not None:
-        return score.lost + ERRORS * score.lost_error
-    return 0.0 if trial.number == best.number else _accuracy(best) - score.value + ERRORS * score.standard_error
+        return score.lost + score.lost_error
+    return 0.0 if trial.number == best.number else _accuracy(best) - score.value + score.standard_error
 
 
 def _has_size(trial: Trial, size: Goal) -> bool:

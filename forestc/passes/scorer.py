@@ -29,6 +29,7 @@ class Loss:
     error: float  # standard error of `lost`
     rows: int
     measure: str
+    wide: float = 0.0  # standard error for an interval, which is not 0 where no decision differs
     errors: float = ERRORS  # standard errors that are added to `lost` before it is compared with a tolerance
 
     @property
@@ -82,20 +83,22 @@ class RowErrors:
         """Returns the standard error of the sum of errors of a regression, in units of accuracy."""
         return float(self.error_of_sums(errors.sum(), (errors**2).sum()))
 
-    def error_of_sums(self, sums: Any, squares: Any) -> Any:
+    def error_of_sums(self, sums: Any, squares: Any, *, wide: bool = False) -> Any:
         """Returns the standard error of a loss, in units of accuracy.
         sums, squares: sums over the rows of another forest's errors minus these, and of their squares; numbers or
-        arrays. Differences between decisions are -1, 0 or 1: half a row is added to each of the four cells of a pair
-        of decisions (Agresti and Min, 2005), so that the error is never 0."""
-        rows, more = len(self.errors), 2 if self.decides else 0
+        arrays.
+        wide: the error is for an interval: half a row is added to each of the four cells of a pair of decisions
+        (Agresti and Min, 2005), so that it is not 0 where no decision differs."""
+        rows, more = len(self.errors), 2 if wide and self.decides else 0
         spread = np.maximum(squares + more / 2 - sums**2 / (rows + more), 0.0)
-        return np.sqrt(spread * (1.0 if more else rows / max(1, rows - 1))) / (self.divisor + more)
+        return np.sqrt(spread * (rows + more) / max(1, rows + more - 1)) / (self.divisor + more)
 
     def loss(self, errors: NDArray[np.float64]) -> Loss:
         """Returns the loss of another forest with these errors on the same rows."""
         accuracy, differences = self._accuracy(errors), errors - self.errors
-        error = float(self.error_of_sums(differences.sum(), (differences**2).sum()))
-        return Loss(accuracy, self.accuracy - accuracy, error, len(errors), self.measure)
+        sums = differences.sum(), (differences**2).sum()
+        error, wide = (float(self.error_of_sums(*sums, wide=wide)) for wide in (False, True))
+        return Loss(accuracy, self.accuracy - accuracy, error, len(errors), self.measure, wide)
 
 
 @dataclass(frozen=True)

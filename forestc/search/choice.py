@@ -41,7 +41,7 @@ class Evidence:
     @property
     def interval(self) -> tuple[float, float]:
         """The interval of 95 %; only its upper end counts the choice."""
-        half = INTERVAL * self.loss.error
+        half = INTERVAL * self.loss.wide
         return self.loss.lost - half, self.lost + half
 
     def as_dict(self, tolerance: float) -> dict[str, Any]:
@@ -79,7 +79,7 @@ class Evidence:
     def enough(self, tolerance: float) -> int | None:
         """Returns how many rows would show a loss as small as the estimated one; None if none would."""
         room = tolerance - self.lost
-        return math.ceil(self.loss.rows * (INTERVAL * self.loss.error / room) ** 2) if room > 0 else None
+        return math.ceil(self.loss.rows * (INTERVAL * self.loss.wide / room) ** 2) if room > 0 else None
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def smallest(
     errors is within the limit, otherwise design 0. sizes: (designs,); lost, errors: (designs, draws)."""
     good = lost + strict * errors <= limit
     good[0] = True
-    return np.where(good, sizes[:, None], np.inf).argmin(axis=0)
+    return np.asarray(np.where(good, sizes[:, None], np.inf).argmin(axis=0), dtype=np.int64)
 
 
 class Choice:
@@ -119,7 +119,8 @@ class Choice:
         drawn = np.random.default_rng(0).multinomial(blocks, np.full(blocks, 1 / blocks), DRAWS).T.astype(np.float32)
         own = sums.sum(axis=1, dtype=np.float64)
         # A loss on several splits into folds has a value and an error of its own.
-        wider = self.errors / np.maximum(baseline.error_of_sums(own, squares.sum(axis=1, dtype=np.float64)), 1e-12)
+        own_errors = baseline.error_of_sums(own, squares.sum(axis=1, dtype=np.float64))
+        wider = np.where(own_errors > 0, self.errors / np.maximum(own_errors, 1e-12), 1.0)
         drawn_sums, drawn_squares = (sums @ drawn).astype(np.float64), (squares @ drawn).astype(np.float64)
         self.drawn_errors = baseline.error_of_sums(drawn_sums, drawn_squares) * wider[:, None]
         self.drawn_lost = drawn_sums / baseline.divisor + (self.lost - own / baseline.divisor)[:, None]

@@ -48,7 +48,7 @@ class CrossScorer:
         if not self.retrained:
             return loss
         wider = math.sqrt(1 + loss.rows / count_rows(self.folds[0].fit))
-        return replace(loss, error=loss.error * wider, errors=1.0)
+        return replace(loss, error=loss.error * wider, wide=loss.wide * wider, errors=1.0)
 
     def errors(self, forests: Sequence[Forest]) -> list[NDArray[np.float64]]:
         """Returns the errors of a design, given as one forest for each fold; see `Scorer.errors`."""

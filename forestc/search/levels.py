@@ -291,7 +291,7 @@ def searched(
     notes: list[str] = []
     try:
         for tried in SEARCHING[: SEARCHING.index(level) + 1]:
-            before(now + CLIMBED * (stop.until - now), partial(_climbed, tried, search, terms))
+            before(now + CLIMBED * (stop.until - now), partial(climbed, tried, search, terms))
             before(stop.until, search.smallest)
         taken = before(stop.until, lambda: search.choose(terms.sure))
     except LateError:
@@ -316,7 +316,7 @@ def searched(
     )  # fmt: skip
 
 
-def _climbed(level: int, search: LevelSearch, terms: SearchTerms) -> None:
+def climbed(level: int, search: LevelSearch, terms: SearchTerms) -> None:
     source, rows, size, limit = search.model, search.rows, search.size, search.tolerance
     effort = search.stop.effort
 

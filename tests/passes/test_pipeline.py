@@ -26,7 +26,7 @@ from forestc.passes.promises import (
     ScoresWithin,
     Within,
 )
-from forestc.passes.scorer import Scorer
+from forestc.passes.scorer import ERRORS, Scorer
 from forestc.rows.batches import ArrayRows
 from forestc.rows.encode import evaluate
 from forestc.rows.ranges import Ranges, ValueRange
@@ -169,7 +169,7 @@ def test_every_path_holds_decisions_and_scores_to_their_bound(job):
     run_passes(load(model), [lying(FewChanges(share * 1.01), 2.0, Raised)], ArrayRows(X))
 
 
-def test_a_loss_counts_with_its_standard_error_and_against_the_model(job):
+def test_a_loss_counts_with_its_standard_errors_and_against_the_model(job):
     """A moved threshold changes some decisions on held-out rows; a second pass that changes nothing has the
     same loss."""
     forest, rows = job
@@ -179,7 +179,7 @@ def test_a_loss_counts_with_its_standard_error_and_against_the_model(job):
     lost, error = output.held_out["lost_in_all"], output.held_out["standard_error"]
     moved = evaluate(liar.run(forest, rows).forest, rows.X).index != y
     assert lost == pytest.approx(moved.mean()) and error == pytest.approx(moved.std(ddof=1) / len(y) ** 0.5)
-    enough = lost + error
+    enough = lost + ERRORS * error
     run_passes(forest, [lying(Within(enough * 1.001), 30.0)], rows, held_out)
     for tolerance in (enough * 0.999, lost):
         with pytest.raises(CheckError, match="is lost on 569 held-out rows"):

@@ -48,7 +48,7 @@ def test_the_rows_of_all_folds_are_judged_together():
     found = folds_of(model, load(model), rows)
     scorer = CrossScorer(found.folds)
     assert len(scorer.baseline.errors) == len(X)
-    loss = scorer.of([fold.model for fold in found.folds])
+    loss = scorer.loss(scorer.errors([fold.model for fold in found.folds]))
     assert loss.lost == 0 and loss.error == 0 and loss.rows == len(X)
     wrong = sum(float(fold.scorer.baseline.errors.sum()) for fold in found.folds)
     assert loss.accuracy == pytest.approx(1 - wrong / len(X))
@@ -76,7 +76,7 @@ def test_a_booster_and_a_forest_hold_trees_alone(tmp_path):
 def test_without_labels_what_counts_is_agreement_with_the_model():
     model, X, _ = rows_of("forest-binary")
     found = folds_of(model, load(model), ArrayRows(X))
-    assert CrossScorer(found.folds).of([load(model)] * len(found.folds)).measure == "agreement with the model"
+    assert CrossScorer(found.folds).baseline.measure == "agreement with the model"
 
 
 def test_a_class_of_a_single_row_is_refused():

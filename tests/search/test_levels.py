@@ -291,7 +291,7 @@ def test_given_rows_that_were_set_aside_are_counted(asked, tmp_path):
     changed = int((before != after)[aside].sum())
     note = next(note for note in done.figures["notes"] if "were set aside" in note)
     assert note.startswith("30 of the 120 given rows were set aside for scoring.") and "the other 90" in note
-    assert f"Of the rows set aside {changed} {'is' if changed == 1 else 'are'} decided unlike the model" in note
+    assert f"of the rows set aside {changed} {'is' if changed == 1 else 'are'} decided unlike the model" in note
     level, steps = done.figures["level"], done.design.manifest["made"]["steps"]
     assert level is None or note in level["keeps"]
     assert all(note in step["meaning"] for step in steps if "given rows" in step["meaning"])
@@ -310,7 +310,7 @@ def test_what_nothing_smaller_keeps_is_left_as_it_is(tmp_path):
         clone(model).fit(X[::3], y[::3]), X[::3], tmp_path / "b", label=y[::3],
         held_out=np.random.default_rng(0).uniform(0, 8, (500, 4)), level=3, tolerance=0, name="m", targets="c",
     )  # fmt: skip
-    assert "-O3: nothing smaller than -O1 keeps the accuracy" in few.figures["notes"][-1]
+    assert "-O3 is -O1 here: nothing smaller loses at most 0 of the agreement" in few.figures["notes"][-1]
     assert few.figures["level"]["passes"] == LEVELS[1].passes
 
 
@@ -398,14 +398,18 @@ def test_a_tolerance_of_more_than_half_is_meant_as_points(tmp_path):
     assert parse_passes(print_pass(step), PASSES) == [step]
 
 
-def test_a_design_that_was_chosen_among_settings_says_so_and_its_table_says_yes_and_no(tmp_path):
+def test_a_chosen_design_says_what_it_loses_and_its_table_says_yes_and_no(tmp_path):
     model, X, y = few_rounds()
     fit, held_out = (X[::2], y[::2]), (X[1::2], y[1::2])
     made = {"label": fit[1], "held_out": held_out, "level": 3, "tolerance": "5%", "effort": 1, "targets": "c"}
     figures = forestc.compile(model, fit[0], tmp_path / "a", **made).figures
-    tried = figures["level"]["tried"]
-    assert any(note.startswith(f"chosen among {tried} settings on the held-out rows") for note in figures["notes"])
+    evidence = figures["level"]["evidence"]
+    (low, high), word = evidence["interval"], evidence["word"]
+    assert (
+        low < evidence["lost"] < high and evidence["lost"] <= 0.05 and word == ("shown" if high <= 0.05 else "measured")
+    )
+    assert any(note.startswith(f"-O3, {word}: loses {100 * evidence['lost']:.2f} points") for note in figures["notes"])
     table = level_tables(figures["level"], lambda title, heads, rows: (title, rows))
     ((title, rows),) = table
-    assert "lost + a standard error must be within 5 points" in title
+    assert "lost + 1.5 standard errors must be within 5 points" in title
     assert [row[-1] for row in rows] == ["yes" if trial["good"] else "no" for trial in figures["level"]["table"]]

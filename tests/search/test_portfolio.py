@@ -192,8 +192,8 @@ def test_where_no_time_is_left_for_sizes_the_smallest_known_is_taken():
     good = [trial for trial in search.trials if trial.good and trial is not plain]
     for trial in search.trials:
         vars(trial).pop("size", None)
-    assert search.fallback(plain) is min(good, key=lambda trial: trial.cost)
-    assert good[-1].size >= 0 and search.fallback(plain) is good[-1]  # the only one whose size is known
+    assert search.choose(sure=False, measure=False).trial is min(good, key=lambda trial: trial.cost)
+    assert not any(trial.measured for trial in search.trials)
 
 
 def test_without_anything_good_the_first_is_taken_and_refusals_are_kept():
@@ -254,7 +254,7 @@ def test_open_settings_are_settled_on_the_judges_rows():
         return int(result.forest.trees[0].threshold[0]) - 50, result.report
 
     step = Moving((1, 2, 3, 6, 7), tolerance=0.055)
-    assert moved(step) == (3, {"tried": 5})  # of 6, 0.06 is lost
+    assert moved(step) == (2, {"tried": 4})  # of 3, 0.03 is lost, with an error of 0.017
     lost = [pytest.approx(by / 100) for by in step.among[:2]]  # the branch gives up after two
     assert moved(replace(step, tolerance=0.0)) == (0, {"tried": 2, "lost": lost})
     instead = replace(step, tolerance=0.015, among=(9,), branches=(Branch((Moving(by=0),)),))

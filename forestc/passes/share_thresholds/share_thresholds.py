@@ -58,7 +58,7 @@ class ShareThresholds:
         float | None,
         LOSS,
         "with path_change or exceptions: accuracy (R squared of a regression) that may be lost against the model "
-        "on held-out rows; one standard error is added to the loss first; default 0.01.",
+        "on held-out rows; 1.5 standard errors are added to the loss first; default 0.01.",
     ] = None
     prefer: Annotated[
         Literal["few-bits", "middle"],
