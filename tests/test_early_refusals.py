@@ -20,7 +20,10 @@ import forestc.compilation.synthesis as synthesis_module
 from forestc.costs import fitted as fitted_module
 from forestc.costs.devices import DEVICES, ICE40, Device
 from forestc.costs.estimate import estimate
-from forestc.errors import CheckError, ForestcError, MissingToolError, OptionError, ToolError
+from forestc.errors import CheckError, ForestcError, MissingToolError, ModelError, OptionError, ToolError
+from forestc.forest.text import print_forest
+from forestc.passes.quantize_inputs.quantize_inputs import QuantizeInputs
+from forestc.rows.batches import ArrayRows
 
 
 @pytest.fixture
@@ -70,6 +73,35 @@ def test_missing_tools_of_a_device(tmp_path, no_passes, monkeypatch, needed):
     monkeypatch.setattr(synthesis_module, needed, missing)
     with pytest.raises(MissingToolError, match="there is no such tool"):
         compile_iris(tmp_path / "out", device="ice40-hx8k")
+
+
+@pytest.mark.parametrize("made", ["words", "quantized"])
+def test_forests_that_passes_have_made(tmp_path, made):
+    """Each command that takes a model refuses one whose own thresholds are not known, and says by name what to give."""
+    model, X, y = trained("forest-text-labels")
+    forest = forestc.quantize(model, X, y)
+    if made == "words":
+        rows = ArrayRows(np.asarray(X, dtype=float))
+        forest = QuantizeInputs().run(forestc.load(model), rows).forest
+    text = tmp_path / "made.forest"
+    text.write_text(print_forest(forest))
+    assert print_forest(forestc.load(text)) == text.read_text()
+    forestc.make_engine(tmp_path / "engine", trees=10, nodes=400, features=4, classes=3, walkers=1)
+    for taken in (
+        lambda: forestc.compile(text, X, tmp_path / "out", label=y),
+        lambda: forestc.quantize(text, X, y),
+        lambda: forestc.explore(text, X, tmp_path / "study", label=y, cpu="cortex-m0plus", trials=2),
+        lambda: forestc.make_image(text, X, engine=tmp_path / "engine"),
+        lambda: forestc.model_inputs(text, X, seconds=1),
+    ):
+        with pytest.raises(ModelError, match=r"^forest '.*': holds words.*model\.forest"):
+            taken()
+
+
+def test_an_image_of_no_model(tmp_path):
+    forestc.make_engine(tmp_path / "engine", trees=10, nodes=400, features=4, classes=3, walkers=1)
+    with pytest.raises(OptionError, match=r"^the models: there is none; give a model"):
+        forestc.make_image([], None, tmp_path / "images", engine=tmp_path / "engine")
 
 
 def test_categories_and_float_inputs(tmp_path, no_passes):
@@ -167,7 +199,8 @@ def test_what_does_not_fit_after_all_is_one_line(tmp_path, need_tool, monkeypatc
         forestc.synth(design, "ice40-lp384", native=True, try_anyway=True)
     output = str(caught.value)
     assert (
-        output.startswith("the design does not fit on ice40-lp384, where it takes ") and "of 384 logic cells" in output
+        output.startswith("nextpnr: the design does not fit on ice40-lp384, where it takes ")
+        and "of 384 logic cells" in output
     )
     assert "ERROR" not in output and not isinstance(caught.value, CheckError)
 

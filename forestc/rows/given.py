@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.errors import OptionError, RowsError, opt
+from forestc.errors import ModelError, OptionError, RowsError, opt
 from forestc.forest.ir import Forest
 from forestc.rows.arrow_files import ArrowFiles, readable
 from forestc.rows.batches import ArrayRows, Rows
@@ -31,6 +31,12 @@ def rows_for_model(
 ) -> tuple[Rows, Forest, tuple[str, ...]]:
     """Opens rows for a model, or `ranges` if `rows` is None. Returns the rows, the forest (with the rows' column names
     if it has none) and notes. Raises ForestcError."""
+    if forest.on_words:
+        raise ModelError(
+            "holds words, which passes have made of the model's own thresholds",
+            where=f"forest {forest.name!r}",
+            do="give the model that it was made of, such as model.forest in a compiled folder",
+        )
     if rows is None:
         return ranges_from(ranges, forest)
     opened, forest = _opened(rows, forest, label, assign_categories=True)
