@@ -25,6 +25,9 @@ _LUTS: Mapping[str, int] = {
     **{"WIDEFN9": 2, "CC_LUT1": 1, "CC_LUT2": 1, "CC_L2T4": 1, "CC_L2T5": 2, "CC_MX2": 1, "CC_MX4": 2},
 }
 _FLIP_FLOPS = re.compile(r"\$_DFF|\$_SDFF|\$_ALDFF|SB_DFF|TRELLIS_FF|FD[RSCP]E|^DFF|FD1P3|CC_DFF")
+_CELL = re.compile(
+    rb"\bcell\s*\(\s*\"?([^\s\")]+)\"?\s*\)(.*?)(?=\bcell\s*\(|\Z)", re.DOTALL
+)  # name, and up to the next
 _AREA = re.compile(rb"\barea\s*:\s*\"?([-+]?(?:[\d.]+(?:e[-+]?\d+)?|nan|inf(?:inity)?))\b", re.IGNORECASE)
 _CARRIES = re.compile(r"CARRY|SB_CARRY|CCU2|^ALU$|CC_ADDF")
 _MEMORIES = re.compile(
@@ -83,11 +86,14 @@ def map_to_library(files: Sequence[Path], top: str, library: Path, *, native: bo
     ToolError if it lacks cells or yosys fails."""
     folder = files[0].parent
     data = file_bytes(library, ForestcError, MOST_LIBRARY)
-    for area in map(float, _AREA.findall(data)):
-        if not 0 <= area < math.inf:
-            raise ForestcError(
-                f"gives a cell the area {area}", where=str(library), do="correct it: areas are from 0 on"
-            )
+    areas = {
+        name.decode("utf-8", "replace"): None if (found := _AREA.search(body)) is None else float(found[1])
+        for name, body in _CELL.findall(data)
+    }
+    for name, area in areas.items():
+        if area is not None and not 0 <= area < math.inf:
+            what = f"gives cell {name[:60]!r} the area {area}"
+            raise ForestcError(what, where=str(library), do="correct it: areas are from 0 on")
     (folder / "cells.lib").write_bytes(data)
     script = [
         *(f"read_verilog {file.name}" for file in files),
@@ -110,12 +116,13 @@ def map_to_library(files: Sequence[Path], top: str, library: Path, *, native: bo
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ToolError(f"yosys's cell counts can't be read ({error})", where=str(folder)) from None
-    if not generic and not cells.area and _AREA.search(data):
+    without = [kind for kind in after["num_cells_by_type"] if areas.get(kind) is None]
+    if generic or without:
+        what = f"has no cells for {generic} of {cells.count}" if generic else f"gives cell {without[0][:60]!r} no area"
+        raise ToolError(what, where=str(library), do="give a Liberty file with logic gates, flip-flops and their areas")
+    if not cells.area and any(areas[kind] for kind in after["num_cells_by_type"]):
         what = f"{cells.version} writes no areas"
         raise ToolError(what, where="yosys", do='pip install "forestc[synth]", which brings a newer one')
-    if generic or not cells.area:
-        what = f"has no cells for {generic} of {cells.count}" if generic else "gives its cells no area"
-        raise ToolError(what, where=str(library), do="give a Liberty file with logic gates, flip-flops and their areas")
     return cells
 
 

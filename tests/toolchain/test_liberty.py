@@ -51,14 +51,15 @@ def test_libraries_that_do_not_serve(design, tmp_path):
         ),
         ("broken.lib", text[:200] + "{{", "ended with exit status"),
         ("gates.lib", text.replace("(A & B)", "A").replace("(A | B)", "A"), r"exit status|has no cells for \d+ of"),
-        ("free.lib", text.replace("area", "height"), "gives its cells no area"),
+        ("free.lib", text.replace("area", "height"), r"free.lib: gives cell '\w+' no area"),
+        ("part.lib", text.replace("area : 6.0;", ""), r"part.lib: gives cell 'DFF' no area"),
     ):
         (tmp_path / name).write_text(content)
         with pytest.raises(ToolError, match=message):
             synth(design, f"liberty:{tmp_path / name}")
     for area in ("-2.0", "nan", "inf", "1e999"):
         (tmp_path / "odd.lib").write_text(text.replace("area : 1.0", f"area : {area}", 1))
-        with pytest.raises(ForestcError, match=r"odd.lib: gives a cell the area"):
+        with pytest.raises(ForestcError, match=r"odd.lib: gives cell '\w+' the area"):
             synth(design, f"liberty:{tmp_path / 'odd.lib'}")
     with pytest.raises(ForestcError, match=r".*gone.lib: there is no such file"):
         synth(design, f"liberty:{tmp_path}/gone.lib")
