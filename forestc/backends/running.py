@@ -19,6 +19,7 @@ from forestc.backends.vectors import Vectors, results
 from forestc.errors import MissingToolError, ToolError, printable
 from forestc.forest.evaluate import Evaluation
 from forestc.netlist.ir import Netlist
+from forestc.system.compiled import announce
 from forestc.toolchain.compilers import version
 from forestc.toolchain.run import find, run_tool
 from hw_sim import Simulator, evaluate
@@ -111,6 +112,7 @@ class NetlistEngine:
     def compare(self, vectors: Vectors, evaluation: Evaluation) -> Difference:
         run: Callable[[IntMatrix], IntMatrix] = partial(evaluate, self.netlist)
         if self.compiled is not None or len(self.netlist.cells) * len(vectors.words) > MOST_PLAIN:
+            announce()
             self.compiled = self.compiled or Simulator(self.netlist)
             run = self.compiled.run
         return difference(simulated(run, self.netlist, vectors.words), results(self.netlist, evaluation))

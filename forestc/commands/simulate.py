@@ -18,6 +18,7 @@ from forestc.manifest.design import Design, design_of
 from forestc.options.commands import SimulateOptions
 from forestc.report.tables import Shown, titled
 from forestc.rows.given import rows_from
+from forestc.system.compiled import announce
 from forestc.system.writing import replacing, write_text, writing
 from hw_sim import activity, clock_rows
 
@@ -61,6 +62,7 @@ def simulate(options: SimulateOptions) -> Shown:
     opened = rows_from(options.rows, design.model, options.label)
     words = np.concatenate([encode_numbers(design.forest, batch.X) for batch in opened.batches()])
     idle = [int(n) for n in np.random.default_rng(0).integers(0, 3, len(words))] if options.gaps else None
+    announce()
     with ExitStack() as stack:
         waveform = None
         if vcd is not None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import copy_context
-from functools import cached_property, update_wrapper
+from functools import cache, cached_property, update_wrapper
 from itertools import pairwise
 from pathlib import Path
 from types import CodeType, FunctionType
@@ -39,7 +39,9 @@ def _kept_in(cached: str | None) -> str:
     return f"and keeps them in {Path(cached).parent}"
 
 
-def _announce() -> None:
+@cache
+def announce() -> None:
+    """From now on, says once if numba compiles a function of forestc or of its simulator."""
     from numba.core import event
 
     class Notice(event.Listener):  # type: ignore[misc]
@@ -94,12 +96,9 @@ class _Compiled:
     def dispatcher(self) -> Any:
         """The function compiled by numba. It also replaces compiled callees in the module's globals by their
         dispatchers."""
-        global _announced
         from numba import njit
 
-        if not _announced:
-            _announced = True
-            _announce()
+        announce()
         global_names = self.py_func.__globals__
         for name in _names(self.py_func.__code__):
             if isinstance(global_names.get(name), _Compiled):
@@ -119,7 +118,6 @@ class _Compiled:
 
 
 FUNCTIONS: dict[Any, _Compiled] = {}  # registers compiled functions by their Python function
-_announced = False
 
 
 def _names(code: CodeType) -> set[str]:

@@ -19,6 +19,15 @@ from forestc.papers.bit_words import popcount
 from forestc.papers.networks.random_words import draw, seeded
 draw(seeded(0)), popcount(np.uint64(7))
 """
+SIMULATED = """
+import forestc
+from sklearn.datasets import load_iris
+from sklearn.tree import DecisionTreeClassifier
+X, y = load_iris(return_X_y=True)
+model = DecisionTreeClassifier(max_depth=2, random_state=0).fit(X, y)
+design = forestc.compile(model, X, FOLDER, label=y, targets="verilog", level=0, latency=1).design
+forestc.simulate(design, X)
+"""
 OF_OTHERS = """
 import forestc.system.compiled, numba
 numba.njit(lambda x: x + 1)(1)
@@ -35,6 +44,13 @@ def test_the_first_compile_says_so_once_and_a_cached_one_nothing(tmp_path):
     assert said.startswith("forestc compiles its own functions") and said.count("\n") == 1
     assert said.endswith(f"keeps them in {tmp_path}\n")
     assert stderr(TWO_OF_FORESTC, tmp_path) == ""
+
+
+@pytest.mark.slow
+def test_the_simulator_says_so_too(tmp_path):
+    for times in (1, 0):
+        said = stderr(SIMULATED.replace("FOLDER", repr(str(tmp_path / f"out{times}"))), tmp_path / "cache")
+        assert said.count("forestc compiles its own functions") == times
 
 
 def test_what_another_version_kept_is_forgotten(tmp_path):

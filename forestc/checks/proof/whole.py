@@ -20,6 +20,7 @@ from forestc.forest.ir import LEAF, Forest, Part
 from forestc.forest.numbers import word_range
 from forestc.netlist.ir import Input, InSet, Less, Netlist, Register, WordType, reads
 from forestc.netlist.ports import Port
+from forestc.system.compiled import announce
 from hw_sim import Simulator
 
 TRIED = 4096  # inputs drawn at random; about as many more lie on thresholds and beside them
@@ -38,6 +39,7 @@ def trial_words(forest: Forest, count: int = TRIED) -> Iterator[NDArray[np.int64
 def wrong_result(forest: Forest, netlist: Netlist, words: Counterexample | None = None) -> str | None:
     """Simulates a netlist and returns its first difference from the forest as text; None if none was found. words: an
     input to try first."""
+    announce()
     try:
         simulator = Simulator(netlist)
         if words is not None and len(forest.features):
@@ -60,6 +62,7 @@ def equal_everywhere(forest: Forest, netlist: Netlist, seconds: float) -> str | 
     for some in values or []:
         count *= len(some)
     if values is not None and count * max(1, len(forest.trees)) <= MOST_TRIALS:
+        announce()
         simulator = Simulator(netlist)
         rows = product(*(some.tolist() for some in values))
         while chunk := list(islice(rows, CHUNK)):
