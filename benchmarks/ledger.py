@@ -117,7 +117,7 @@ class Ledger:
         elif not self.options.small:
             from golden import digests  # This module compiles designs and imports much, so it is loaded late.
 
-            head["golden"] = digests(self.options.measures)
+            head["golden"] = digests(Path(sys.argv[0]).stem)
         if more is None:
             more = {name: value for name, value in self._before.items() if name not in head and name not in self.parts}
         part = self.options.json.with_suffix(".part")

@@ -1,4 +1,4 @@
-"""Tests the golden designs, by which stale results in docs/benchmarks are found."""
+"""Tests the golden cases, by which stale figures in docs/benchmarks are found."""
 
 from __future__ import annotations
 
@@ -10,23 +10,39 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 RESULTS = sorted((ROOT / "docs" / "benchmarks").glob("*.json"))
+PAGES = ("README.md", "docs/index.md", "docs/benchmarks/index.md", "docs/explanation/comparison.md")
 
 
 @pytest.mark.parametrize("path", RESULTS, ids=lambda path: path.stem)
-def test_a_result_says_what_it_measured_and_how(path):
+def test_a_result_records_digests_of_cases_that_stand_for_it(path):
     result = json.loads(path.read_text())
-    assert {"title", "command", "measures", "golden"} <= result.keys()
-    assert all((ROOT / folder).exists() for folder in result["measures"])
-    assert result["golden"].keys() == set(golden.shown_by(result["measures"]))
+    assert result["golden"].keys() <= golden.cases_of(Path(result["command"].split()[0]).stem).keys()
 
 
-def test_a_result_is_stale_once_a_design_of_its_folders_is_another(tmp_path, monkeypatch):
-    """Uses the engine's design, which is the quickest. Results of other folders are left alone."""
-    about = {"measures": ["forestc/engine"]}
-    for name, value in [("kept", golden.digest("engine")), ("old", "000000000000")]:
-        (tmp_path / f"{name}.json").write_text(json.dumps({**about, "golden": {"engine": value}}))
+@pytest.mark.parametrize("page", PAGES)
+def test_a_case_stands_for_each_row_that_a_page_shows(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for name in {mark[2] for mark in golden.MARK.finditer(text)}:
+        result = json.loads((ROOT / "docs" / "benchmarks" / f"{name}.json").read_text())
+        cases = golden.cases_of(Path(result["command"].split()[0]).stem)
+        for row in result["rows"]:
+            texts = [text for own in cases.values() for text in own]
+            assert "source" in row["origin"] or any(text in str(value) for text in texts for value in row.values())
+
+
+def test_a_stale_result_names_the_case_and_the_pages_with_its_rows(tmp_path, monkeypatch):
+    """Uses the engine's case, which is the quickest. Results of other cases are left alone."""
+    rows = [{"case": "up5k", "device": "ice40-up5k"}]
+    about = {"command": "benchmarks/engine.py", "rows": rows}
+    cases = {"engine": golden.digest("engine"), "boards": golden.digest("models read")}
+    monkeypatch.setattr(golden, "digest", cases.__getitem__)
     monkeypatch.setattr(golden, "RESULTS", tmp_path)
-    assert list(golden.stale()) == [("old.json", "engine changed")]
+    for name, digest in [("kept", cases["engine"]), ("engine", "000000000000")]:
+        text = json.dumps({**about, "golden": {"engine": digest, "boards": cases["boards"]}})
+        (tmp_path / f"{name}.json").write_text(text)
+    ((name, why),) = golden.stale()
+    assert name == "engine" and why.startswith("engine changed; ")
+    assert "benchmarks/NOTES.md, table: up5k ice40-up5k" in why
 
 
 @pytest.mark.parametrize(
@@ -34,16 +50,30 @@ def test_a_result_is_stale_once_a_design_of_its_folders_is_another(tmp_path, mon
     [
         ("engine", b"endmodule"),
         ("models read", b"tree"),
-        ("C, -O1", b"#include"),
+        ("C", b"#include"),
         ("other languages", b"end architecture"),
+        ("estimates and devices", b"synth_gowin"),
+        ("boards", b"nextpnr-ice40"),
     ],
 )
-def test_each_digest_is_of_what_forestc_writes(name, holds, tmp_path):
+def test_each_digest_is_of_what_forestc_makes(name, holds, tmp_path):
     made = list(golden.GOLDEN[name].made(tmp_path))
     assert sum(map(len, made)) > 10_000 and any(holds in part for part in made)
 
 
-def test_folders_are_matched_from_both_sides():
-    assert golden.shown_by(["forestc/backends/c/text.py"]) == ["C, -O0", "C, -O1"]
-    assert "engine" in golden.shown_by(["forestc/backends"]) and "C, -O1" in golden.shown_by(["forestc/backends"])
-    assert golden.shown_by(["forestc/engineering"]) == []
+def test_a_level_yields_each_setting_that_it_tries(tmp_path):
+    case = golden.compiled("forest 3", level=2, targets="verilog")
+    assert sum(b"LevelTrial" in part for part in case(tmp_path)) > 5
+
+
+@pytest.mark.parametrize("change", ["FEW = 7", "FEW = 6; x = 5"])
+def test_constants_are_numbers_of_modules_and_parameters(change, tmp_path, monkeypatch):
+    monkeypatch.setattr(golden, "ROOT", tmp_path)
+    (tmp_path / "forestc").mkdir()
+    module = tmp_path / "forestc" / "a.py"
+    module.write_text('FEW = 6\ndef f(x=2):\n    return "text"\n')
+    before = golden.constants("a.py")
+    module.write_text('def f(x=2):\n    y = 4\n    return "other text"\nFEW = 6  # moved\n')
+    assert golden.constants("a.py") == before
+    module.write_text(f"def f(x=2):\n    return x\n{change}\n")
+    assert golden.constants("a.py") != before
