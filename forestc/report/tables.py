@@ -131,9 +131,10 @@ def compile_tables(figures: Mapping[str, Any]) -> list[Table | Text]:
         rows.append(("latency", counted(figures["latency_cycles"], "cycle")))
     if (evidence := (figures["level"] or {}).get("evidence")) is not None:
         low, high = evidence["interval"]
-        lost = f"{100 * evidence['lost']:.2f} (95 %: {100 * low:.2f} to {100 * high:.2f})"
+        _, points, shown = _unit(evidence["measure"])
+        lost = f"{shown(evidence['lost'])} (95 %: {shown(low)} to {shown(high)})"
         of = f"{lost} of {evidence['measure']} on {evidence['rows']:,} rows: {evidence['word'] or 'not within'}"
-        rows.append(("points lost", of))
+        rows.append((f"{points} lost".strip(), of))
     seconds = [(stage, f"{took:.1f}") for stage, took in figures["seconds"].items()]
     seconds.append(("all", f"{sum(figures['seconds'].values()):.1f}"))
     device = synth_tables(figures["name"], figures["synthesis"], table) if "synthesis" in figures else []
@@ -153,23 +154,33 @@ def compile_tables(figures: Mapping[str, Any]) -> list[Table | Text]:
     ]
 
 
+def _unit(measure: str) -> tuple[str, str, Callable[..., str]]:
+    """Returns the unit of a measure's values, the unit of their differences, and a function that shows one. R squared
+    is no share: it has no unit."""
+    if measure == "R squared":
+        return "", "", lambda value, sign="": f"{value:{sign}.4f}"
+    return " %", "points", lambda value, sign="": f"{100 * value:{sign}.2f}"
+
+
 def level_tables(level: Mapping[str, Any] | None, make_table: Callable[..., T]) -> list[T]:
     if not level or "table" not in level:
         return []
+    measure = level["table"][0]["measure"]
+    unit, points, shown = _unit(measure)
     rows = [
         (
             trial["family"] + " (taken)" * trial["chosen"],
             f"{trial['size']:,.0f}",
-            f"{100 * trial['accuracy']:.2f} of {100 * (trial['accuracy'] + trial['lost']):.2f} %",
-            f"{100 * trial['lost']:+.2f} ± {100 * trial['standard_error']:.2f}",
+            f"{shown(trial['accuracy'])} of {shown(trial['accuracy'] + trial['lost'])}{unit}",
+            f"{shown(trial['lost'], '+')} ± {shown(trial['standard_error'])}",
             "yes" if trial["good"] else "no",
         )
         for trial in level["table"]
     ]
-    first = level["table"][0]
-    how = f"scored on {level['judged_on']}; lost + 1.5 standard errors must be within {100 * level['tolerance']:g}"
-    title = f"what -{level['level']} tried: {counted(level['tried'], 'setting')}, {how} points"
-    heads = (f"{first['measure']}, of the model's", "lost, in points ± standard error")
+    most = f"{100 * level['tolerance']:g} points" if points else f"{level['tolerance']:g}"
+    how = f"scored on {level['judged_on']}; lost + 1.5 standard errors must be within {most}"
+    title = f"what -{level['level']} tried: {counted(level['tried'], 'setting')}, {how}"
+    heads = (f"{measure}, of the model's", f"lost{', in points' if points else ''} ± standard error")
     return [make_table(title, ("way", level["unit"], *heads, "within tolerance"), rows)]
 
 

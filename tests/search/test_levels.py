@@ -413,3 +413,12 @@ def test_a_chosen_design_says_what_it_loses_and_its_table_says_yes_and_no(tmp_pa
     ((title, rows),) = table
     assert "lost + 1.5 standard errors must be within 5 points" in title
     assert [row[-1] for row in rows] == ["yes" if trial["good"] else "no" for trial in figures["level"]["table"]]
+
+
+def test_r_squared_is_no_per_cent():
+    trial = {"family": "as it is", "size": 80.0, "accuracy": 0.3663, "lost": 0.0011, "standard_error": 0.0445}
+    trial |= {"good": False, "chosen": True, "measure": "R squared"}
+    level = {"level": "O2", "tried": 1, "judged_on": "rows", "tolerance": 0.01, "unit": "bytes", "table": [trial]}
+    ((title, heads, (row,)),) = level_tables(level, lambda *parts: parts)
+    assert row[2:4] == ("0.3663 of 0.3674", "+0.0011 ± 0.0445")
+    assert title.endswith("within 0.01") and "points" not in title and not any("points" in head for head in heads)
