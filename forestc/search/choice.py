@@ -65,14 +65,15 @@ class Evidence:
 
     def said(self, tolerance: float) -> str:
         """Returns the word, the loss and its interval in a sentence."""
-        low, high = (100 * end for end in self.interval)
-        unit = "points of accuracy" if self.loss.measure == "accuracy" else f"hundredths of the {self.loss.measure}"
+        measure, own = self.loss.measure, self.loss.measure == "R squared"  # R squared is no share, and has no points
+        lost, low, high = (f"{end:.4f}" if own else f"{100 * end:.2f}" for end in (self.lost, *self.interval))
+        unit, most = ("", f"{tolerance:g}") if own else (" points", f"{100 * tolerance:g}")
         rows = f"{self.loss.rows:,} rows"
         on = f"by cross-validation on {rows}" if self.retrained else f"on {rows} that also chose it"
         word, enough = self.word(tolerance), self.enough(tolerance)
-        more = f"; some {enough:,} rows would show {100 * tolerance:g}" if word == MEASURED and enough else ""
+        more = f"; some {enough:,} rows would show {most}" if word == MEASURED and enough else ""
         return (
-            f"{word or 'not within the tolerance'}: loses {100 * self.lost:.2f} {unit} (95 %: {low:.2f} to {high:.2f}) "
+            f"{word or 'not within the tolerance'}: loses {lost}{unit} of {measure} (95 %: {low} to {high}) "
             f"{on}, the choice counted{more}"
         )
 

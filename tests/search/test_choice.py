@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from forestc.passes.scorer import RowErrors
+from forestc.passes.scorer import Loss, RowErrors
 from forestc.search.choice import BLOCKS, Choice, Differences, Evidence, smallest
 
 LIMIT = 0.01
@@ -60,3 +62,9 @@ def test_the_word_follows_from_the_interval_and_no_difference_on_few_rows_shows_
         Evidence(baseline.loss(own), 0.02).word(LIMIT) == "" and Evidence(baseline.loss(own), 0.02).enough(0.02) is None
     )
     assert Evidence(baseline.loss(own), retrained=True).word(LIMIT) == "estimated"
+
+
+def test_a_loss_of_r_squared_has_no_points():
+    loss = Loss(0.3552, 0.0122, 0.0064, 221, "R squared")
+    assert f"loses {loss.lost:.4f} of R squared (95 %: " in Evidence(loss).said(0.01)
+    assert f"loses {100 * loss.lost:.2f} points of accuracy (" in Evidence(replace(loss, measure="accuracy")).said(0.01)
