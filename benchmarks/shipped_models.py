@@ -3,7 +3,7 @@
 LUTs are the estimate for an UltraScale+ before synthesis, at latency 0. `flash_bytes` counts the function from words to
 a class with its constants, by `arm-none-eabi-gcc -mcpu=cortex-m4 -Os`. Half of the rows outside the model's training
 are held out (`--held-out FILE`); the other half are the test rows of the accuracy, which chose nothing. What a design
-loses, its interval and the word are what -O2 and -O3 say of it, on the rows that chose it. Without held-out rows, -O2 and -O3
+loses, its interval and the word are what -O2 and -O3 say of it, on the rows that chose it. Without held-out rows, they
 train the model again on parts of its training rows, which the file of trees breast_cancer.json does not allow. This
 takes three minutes.
 """
