@@ -1,10 +1,11 @@
-"""Reads the data sets of the benchmarks: scikit-learn's, tables NAME.csv.gz (a header first, the label last), and the
-rows beside shared models."""
+"""Reads the data sets of the benchmarks: scikit-learn's, tables NAME.csv.gz (a header first, the label last), the rows
+beside shared models, and figures of other tools."""
 
 from __future__ import annotations
 
 import csv
 import gzip
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -59,3 +60,12 @@ def shared(peers: Path, name: str) -> Split:
     """Reads NAME.npz, the rows beside a shared model: training rows and labels, test rows and labels."""
     with np.load(peers / f"{name}.npz") as file:
         return tuple(file[key] for key in ("X_train", "y_train", "X_test", "y_test"))  # type: ignore[return-value]
+
+
+def others(column: str) -> list[tuple[dict[str, Any], str]]:
+    """Returns the rows of other tools in peers.json that have a column, each with where it comes from."""
+    peers = json.loads((Path(__file__).parent / "peers.json").read_text(encoding="utf-8"))
+    return [
+        (row, f"{peer['tool']}, {peer['from']}, {peer['date']}: benchmarks/peers.json")
+        for peer in peers for row in peer["rows"] if column in row
+    ]  # fmt: skip

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from data import others
 from ledger import Case, Ledger, Steps
 from numpy.typing import NDArray
 from tools import arguments
@@ -44,8 +45,6 @@ from forestc.toolchain.nextpnr import place
 from forestc.toolchain.yosys import synthesize
 from hdl_templates import render
 
-PUBLISHED: dict[str, Any] = {"case": "ecp5", "device": "Alveo U200 (conifer's FPU, published)"}
-SOURCE = "https://github.com/thesps/conifer/pull/38"
 SEEDS = {"ecp5": (1, 2), "up5k": (1,)}  # of place and route
 ROWS = 60_000  # of a simulation; a tenth on up5k
 TOOLS = ("yosys", "nextpnr-ecp5", "nextpnr-ice40", "verilator", "forestc/toolchain", "forestc/costs/devices.py",
@@ -223,7 +222,8 @@ def main() -> None:
         more, *measure = cases[name]
         ledger.fill([{"case": name, **more}], *measure)
         if name == "ecp5":
-            ledger.quote(PUBLISHED, {"rows_per_s": 1_000_000}, SOURCE)
+            for row, source in others("rows_per_s"):
+                ledger.quote({key: row[key] for key in ("case", "device")}, row, source)
     ledger.show()
 
 

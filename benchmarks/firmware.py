@@ -32,7 +32,7 @@ import numpy as np
 from data import read
 from designs import with_header
 from firmware_peers import PEERS, Model, Peer, Rows, Source
-from ledger import Ledger, Steps
+from ledger import Ledger, Steps, tool_version
 from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
@@ -238,7 +238,7 @@ def theirs(case: Case, peer: Peer, source: Source | str, cpu: Cpu, folder: Path,
     right, library = 100 * float((labels[0] == case.y).mean()), 100 * float(source.forest.score(X, case.y))
     counts = round(float(taken.mean())), int(taken.max())
     figures = (image.flash, image.ram, deepest, *counts, round(right, 1), round(library, 1))
-    yield {"takes": takes, **figures_of(wrong, figures)}
+    yield {"takes": takes, **figures_of(wrong, figures), "version": tool_version(peer.name)}
 
 
 def reason(error: ForestcError) -> str:
