@@ -342,7 +342,7 @@ def pruned_ensembles(_: Path) -> Made:
     ways = ({"formulation": "F1"}, {"formulation": "F3"}, {"weights": "balanced"}, {"method": "concurrency"})
     for given in (*ways, {"method": "uncertainty-weighted"}, {"method": "backfitting"}, {"method": "search"}):
         forest = RandomForestClassifier(30, max_depth=3, random_state=0)
-        model = PrunedEnsemble(forest, effort=0.02, random_state=0, verbose=False, **given).fit(X, y)
+        model = PrunedEnsemble(forest, effort=0.3, random_state=0, verbose=False, **given).fit(X, y)
         yield plain((model.members_.tolist(), model.threshold_, model.objective_, model.bound_))
 
 
