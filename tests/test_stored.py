@@ -97,7 +97,7 @@ def test_all_promises_are_here():
 
 
 def test_a_trial_keeps_its_fields(tmp_path):
-    score = Score(0.5, 0.25, 7, 0.125, 0.0625)
+    score = Score(0.5, 0.25, 7, 0.125, 0.0625, "R squared")
     trial = Trial(
         3, "complete", {"a": 1, "b": "x", "c": 0.5, "d": None, "e": True}, {"estimate": {"lut": 3.0}}, {"lut": 2.5},
         score, replace(score, lost=None), True, "why", "forestc compile", {"train": 0.5}, True,

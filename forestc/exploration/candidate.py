@@ -376,7 +376,7 @@ def costs_of(goals: Sequence[Goal], figures: Mapping[str, float]) -> tuple[float
 
 
 def _score(errors: RowErrors) -> Score:
-    return Score(errors.accuracy, errors.standard_error, len(errors.errors))
+    return Score(errors.accuracy, errors.standard_error, len(errors.errors), measure=errors.measure)
 
 
 @dataclass

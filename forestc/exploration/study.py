@@ -67,6 +67,11 @@ class Limit:
         return value is not None and (value >= self.value if self.at_least else value <= self.value)
 
 
+def score_shown(value: float, measure: str, digits: int = 1) -> str:
+    """Returns a score as text: R squared as it is, as it is no share; all else in percent."""
+    return f"{value:.{digits + 2}f}" if measure == "R squared" else f"{100 * value:.{digits}f} %"
+
+
 @dataclass(frozen=True)
 class Score:
     """An accuracy (for a regression, R squared) on rows."""
@@ -76,6 +81,12 @@ class Score:
     rows: int
     lost: float | None = None  # accuracy lost against the given model; None if models are trained
     lost_error: float | None = None  # standard error of `lost`
+    measure: str = "accuracy"
+
+    @property
+    def shown(self) -> str:
+        """The value as text."""
+        return score_shown(self.value, self.measure)
 
 
 @dataclass(frozen=True)
@@ -202,6 +213,11 @@ class Study:
     def complete(self) -> Trials:
         """The trials that did not fail and are not running."""
         return Trials(trial for trial in self.trials if trial.state == "complete")
+
+    @property
+    def measure(self) -> str:
+        """What the trials' scores are: accuracy, R squared of a regression, or agreement with the model."""
+        return next((trial.validation.measure for trial in self.trials if trial.validation is not None), "accuracy")
 
     def design(self, trial: Trial) -> Path:
         """Returns the compiled folder of a trial.

@@ -49,15 +49,20 @@ def _head(study: Study, chosen: Recommendation) -> str:
     if not chosen.fits:
         return "The smallest: "
     if tolerance is None and not chosen.within:
-        return "No design is within a standard error of the model's accuracy. The one that loses least: "
+        return f"No design is within a standard error of the model's {study.measure}. The one that loses least: "
     if tolerance is None:
-        of = "the model's accuracy, or better" if against_model(study) else "the best"
+        of = f"the model's {study.measure}, or better" if against_model(study) else "the best"
         return f"{which} within a standard error of {of}: "
-    points = f"{100 * tolerance:g} point{'' if tolerance == 0.01 else 's'}"
-    loses = f"loses at most {points} of accuracy, a standard error counted"
+    loses = f"loses at most {_points(tolerance, study.measure)} of {study.measure}, a standard error counted"
     if chosen.within:
         return f"{which} that {loses}: "
-    return f"No design {loses}. The one that loses least, {100 * counted(chosen.taken, chosen.best):.1f} points: "
+    least = round(counted(chosen.taken, chosen.best), 3)
+    return f"No design {loses}. The one that loses least, {_points(least, study.measure)}: "
+
+
+def _points(loss: float, measure: str) -> str:
+    """Returns a loss as text: in points, or in units of R squared."""
+    return f"{loss:g}" if measure == "R squared" else f"{100 * loss:.3g} point{'' if loss == 0.01 else 's'}"
 
 
 def _of(chosen: Recommendation, head: str, trial: Trial) -> Words:
@@ -94,8 +99,8 @@ def _figures(chosen: Recommendation, trial: Trial) -> str:
         [] if value is None or chosen.size.figure == "accuracy" else [about + figure_text(value, chosen.size.figure)]
     )
     if trial.validation is not None:
-        test = "" if trial.test is None else f" (test {100 * trial.test.value:.1f} %)"
-        parts.append(f"{100 * trial.validation.value:.1f} %{test}")
+        test = "" if trial.test is None else f" (test {trial.test.shown})"
+        parts.append(f"{trial.validation.shown}{test}")
     return ", ".join(parts)
 
 

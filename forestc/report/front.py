@@ -20,7 +20,13 @@ def front_tables(study: Study, figures: dict[str, Any]) -> list[Any]:
     beside = any(row["recommended"] and row["trial"] not in {trial.number for trial in study.front}
                  for row in figures["front"])  # fmt: skip
     table = Table(title=f"front of {figures['out']}{', and the recommended design' * beside}")
-    for name in ("trial", *(_HEADS.get(name, name) for name in shown), "test", "from", "remark"):
+    for name in (
+        "trial",
+        *(_HEADS.get(name, name) if name != "accuracy" else study.measure for name in shown),
+        "test",
+        "from",
+        "remark",
+    ):
         table.add_column(name, justify="left" if name in ("remark", "from") else "right")
     for row in figures["front"]:
         cells = [_cell(row, name) for name in shown]
@@ -35,12 +41,14 @@ def front_tables(study: Study, figures: dict[str, Any]) -> list[Any]:
     counts, advice = figures["trials"], answer(study)
     lines = [] if advice is None else [visible(as_text(words)) for words in (*advice.first, *advice.beside)]
     if any(row["equal_to"] is not None for row in figures["front"]):
-        lines += ["equal to N: its accuracy is within a standard error of that of trial N, which is smaller"]
+        lines += [f"equal to N: its {study.measure} is within a standard error of that of trial N, which is smaller"]
     if any(row["fits"] is False for row in figures["front"]):
         lines += [f"does not fit: {figures['device']} has {study.room:,} LUTs"]
     first = visible(str(figures["first_failure"]))[:LONGEST]
     why = f" (the first: {first})" if counts["failed"] else ""
-    lines += [f"{counts['complete']} trials, {counts['failed']} failed{why}; accuracy by {figures['validation']}"]
+    lines += [
+        f"{counts['complete']} trials, {counts['failed']} failed{why}; {study.measure} by {figures['validation']}"
+    ]
     lines += [f"{name}: corrected to {line['factor']:.2f} x estimate^{line['slope']:.2f}, as {line['designs']} showed"
               for name, line in (figures["corrections"] or {}).items()]  # fmt: skip
     lines += [f"note: {note}" for note in figures["notes"] or ()]

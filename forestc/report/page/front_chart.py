@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from forestc.exploration.choice import choice, unpruned
@@ -41,7 +41,11 @@ class _GoalAxis:
     def encoded(self, kind: Callable[..., Encoding], field: str) -> Encoding:
         alt = altair()
         ticks: dict[str, Any] = {
-            "format": ".1%" if self.goal.figure == "accuracy" else ",.0f" if self.high > 20 else ","
+            "format": (".3f" if self.goal.unit else ".1%")
+            if self.goal.figure == "accuracy"
+            else ",.0f"
+            if self.high > 20
+            else ","
         }
         if self.scale == "symlog":
             steps = (step * 10**power for power in range(9) for step in (1, 2, 5))
@@ -53,6 +57,8 @@ class _GoalAxis:
 def front_chart(study: Study, across: Goal, up: Goal, peers: Sequence[Peer], pages: Mapping[int, str]) -> Chart:
     """Charts the trials by two goals. pages: addresses of designs' pages, by trial."""
     alt = altair()
+    if study.measure == "R squared":  # It is no share, so its axis has no percent.
+        across, up = (replace(goal, unit=study.measure) if goal.figure == "accuracy" else goal for goal in (across, up))
     front = {trial.number for trial in study.front}
     chosen = choice(study)
     beside = (unpruned(study.trials), None if chosen is None else chosen.taken)

@@ -64,7 +64,8 @@ def study_html(study: Study) -> str:
     goals, chosen = study.goals, choice(study)
     front = {
         f"trial {trial.number}{' (recommended)' * (chosen is not None and trial is chosen.recommended)}": ", ".join(
-            f"{goal_name(goal)} {figure_cell(trial.figure(goal.figure), goal.figure).text}" for goal in goals
+            f"{goal_name(goal)} {figure_cell(trial.figure(goal.figure), goal.figure, study.measure).text}"
+            for goal in goals
         )
         for trial in shown(study)
     }

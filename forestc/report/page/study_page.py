@@ -162,10 +162,11 @@ def _front_table(study: Study, links: Links) -> Table:
         )
         for trial in (*listed, *beside)
     ]
-    heads = ("trial", *map(_head, figures), "accuracy, validation", "accuracy, test", "known by", "accuracy equal to",
+    heads = ("trial", *map(_head, figures), f"{study.measure}, validation", f"{study.measure}, test", "known by",
+             f"{study.measure} equal to",
              "design", "command")  # fmt: skip
     keys = ("trial", *figures, "accuracy", "test", "", "", "", "")
-    foot = f"Accuracies with their standard error. Equal: two trials differ by less than the larger one. {RUNGS} "
+    foot = f"Scores with their standard error. Equal: two trials differ by less than the larger one. {RUNGS} "
     foot += "A trial's number leads to its design's page. " if links.pages else ""
     foot += "forestc explore STUDY --take N -o DIR writes the design of any trial. "
     return table("The front, and the unpruned model", heads, rows, wide=True, foot=foot, keys=keys)
@@ -254,7 +255,7 @@ def _trials(study: Study, links: Links) -> Table:
         )
         for trial in study.trials
     ]
-    heads = ("trial", "state", *map(_head, figures), "accuracy", "known by", *names, "reason")
+    heads = ("trial", "state", *map(_head, figures), study.measure, "known by", *names, "reason")
     keys = ("trial", "state", *figures, "accuracy", "", *("" for _ in names), "")
     return table("Every trial with its figures and options", heads, rows, wide=True, keys=keys)
 

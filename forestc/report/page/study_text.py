@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from forestc.exploration.study import Goal, Limit, Score
+from forestc.exploration.study import Goal, Limit, Score, score_shown
 from forestc.report.answer import number_text
 from forestc.report.page.blocks import Cell
 from forestc.report.tables import visible
@@ -20,19 +20,20 @@ def limit_text(limit: Limit) -> str:
     return f"{goal_name(Goal(limit.figure, False))} {'at least' if limit.at_least else 'at most'} {limit.value:,g}"
 
 
-def figure_cell(value: float | None, figure: str) -> Cell:
-    """Returns a cell of a figure: accuracies in percent, counts without decimals."""
+def figure_cell(value: float | None, figure: str, measure: str = "accuracy") -> Cell:
+    """Returns a cell of a figure: accuracies as `measure` asks, counts without decimals."""
     if value is None:
         return Cell("-")
     if figure == "accuracy":
-        return Cell(f"{100 * value:.2f} %", value)
+        return Cell(score_shown(value, measure, 2), value)
     return Cell(number_text(value, figure), float(value))
 
 
 def score_text(score: Score | None) -> str:
     if score is None:
         return "-"
-    return f"{100 * score.value:.2f} \N{PLUS-MINUS SIGN} {100 * score.standard_error:.2f} %"
+    value, error = (score_shown(part, score.measure, 2) for part in (score.value, score.standard_error))
+    return f"{value.removesuffix(' %')} \N{PLUS-MINUS SIGN} {error}"
 
 
 def score_cell(score: Score | None) -> Cell:

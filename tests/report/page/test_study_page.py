@@ -375,3 +375,15 @@ def test_trials_are_data_frames_where_pandas_is_there(study, monkeypatch):
     assert study.front._repr_html_() is None
     with pytest.raises(ForestcError, match="pandas"):
         study.front.to_pandas()
+
+
+def test_scores_of_a_regression_are_r_squared_and_no_percent(study):
+    def regression(score):
+        return None if score is None else replace(score, measure="R squared")
+
+    trials = [replace(t, validation=regression(t.validation), test=regression(t.test)) for t in study.trials]
+    fitted = replace(study, trials=tuple(trials), asked={**study.asked, "tolerance": 0.05})
+    page = study_page(fitted, ())
+    said = " ".join(as_text(words) for words in answer(fitted).first)
+    assert fitted.measure == "R squared" and "0.05 of R squared" in said and "%" not in said and "point" not in said
+    assert "R squared, validation" in str(page) and "accuracy, validation" not in str(page)
