@@ -153,8 +153,8 @@ def check_search(level: int | None, named: object, **options: object) -> None:
         raise OptionError(f"{keep!r} is unknown", where=opt.keep, do=f"use {' or '.join(KEEPS)}")
     if given and (level not in SEARCHING or named is not None):
         instead = ", or write it as an option of a pass" if given[0] == "tolerance" else ", or remove it"
-        article = "an" if given[0][0] in "aeiou" else "a"
-        raise OptionError(f"{article} {given[0]} needs -O2 or -O3", where="-O", do=f"add -O3{instead}")
+        what = f"{'an' if given[0][0] in 'aeiou' else 'a'} {given[0]}" if given[0] != "sure" else f"{opt.sure}"
+        raise OptionError(f"{what} needs -O2 or -O3", where="-O", do=f"add -O3{instead}")
 
 
 def effort_of(effort: int | str | None) -> Stop | None:

@@ -322,6 +322,13 @@ def test_efforts_that_are_none(effort, tmp_path):
         compiled("xgboost-binary", tmp_path / "a", level=1, effort=1)
 
 
+def test_a_loss_is_shown_by_a_search_on_other_rows(tmp_path):
+    with pytest.raises(OptionError, match="sure=True needs -O2 or -O3"):
+        compiled("xgboost-binary", tmp_path / "a", level=1, sure=True)
+    with pytest.raises(OptionError, match="not trained on; add held_out=FILE, or remove sure=True"):
+        compiled("xgboost-binary", tmp_path / "a", level=2, sure=True)
+
+
 def test_the_same_search_takes_the_same_design():
     model, X, y = few_rounds()
     first, second = (forestc.quantize(model, X[::2], y[::2], level=3, held_out=(X[1::2], y[1::2])) for _ in range(2))
