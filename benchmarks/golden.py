@@ -64,6 +64,7 @@ from demo import MODELS, split_breast_cancer, split_digits
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "benchmarks"
+NAMED = 6  # rows of a table or picture that are named
 DIGITS = 12  # keeps this number of hex digits of a digest
 FLOAT = re.compile(r"\d+\.\d{6,}(?:e[-+]?\d+)?")
 MARK = re.compile(r"<!-- (table|picture|figure): (\w+)(?:[.\w]*\[([^\]]*)\])?")
@@ -466,7 +467,7 @@ def stale() -> Iterator[tuple[str, str]]:
         if changed:
             texts = [text for name in changed for text in cases[name]]
             what = ", ".join(f"{name} {'changed' if name in recorded else 'is new'}" for name in changed)
-            yield path.stem, f"{what}; {'; '.join(shown_on(path.stem, result['rows'], texts))}"
+            yield path.stem, f"{what}; {'; '.join(dict.fromkeys(shown_on(path.stem, result['rows'], texts)))}"
 
 
 def shown_on(result: str, rows: Sequence[Mapping[str, Any]], texts: Sequence[str]) -> Iterator[str]:
@@ -477,7 +478,9 @@ def shown_on(result: str, rows: Sequence[Mapping[str, Any]], texts: Sequence[str
             own = [row for row in keys if not mark[3] or row[: mark[3].count("; ") + 1] == mark[3].split("; ")]
             own = [row for row in own if any(text in value for text in texts for value in row)]
             if mark[2] == result and own:
-                yield f"{page.relative_to(ROOT)}, {mark[1]}: {', '.join(' '.join(row[:2]) for row in own)}"
+                names = list(dict.fromkeys(" ".join(row[:2]) for row in own))
+                more = f" and {len(names) - NAMED} more" * (len(names) > NAMED)
+                yield f"{page.relative_to(ROOT)}, {mark[1]}: {', '.join(names[:NAMED])}{more}"
 
 
 def main() -> int:
