@@ -69,19 +69,24 @@ def test_votes_of_trees_are_exact():
     assert (step.report["leaves"], step.report["score_bound"], step.promise) == ("exact", 0.0, "exact")
 
 
+def alike(agreement, share):
+    """Returns True if at least this share of rows is decided as the model does, or no value is a thousandth off."""
+    return agreement.largest_difference < 1e-3 if agreement.agreement is None else agreement.agreement >= share
+
+
 @pytest.mark.parametrize("kind", only(["forest-missing", "xgboost-missing", "tree-regression"], 1, 2))
 def test_engines_and_check_without_rows(kind, tmp_path):
     model, X, y = trained(kind)
     done = forestc.compile(model, None, tmp_path / "out", name="m")
     result = forestc.check(tmp_path / "out", engines=["netlist", "c"], random_rows=500)
     assert result.ok and result.vectors["rows"] == done.agreement.rows > 4000
-    assert result.agreement.agreement > 0.9995 and result.agreement == done.agreement
+    assert result.agreement == done.agreement and alike(done.agreement, 0.9995)
     assert done.design.last_check()["rows"] == "generated rows"
     assert done.figures["measured"]["measured_on"] == "generated"
     assert "on the generated rows" in (tmp_path / "out/report.md").read_text()
     titles = [str(table.title) for table in compile_tables(done.figures) if isinstance(table, Table)]
     assert any(title.startswith("measured on generated rows") for title in titles)
-    assert forestc.check(done.design, X, label=y, engines=["netlist"], random_rows=0).agreement.agreement == 1
+    assert alike(forestc.check(done.design, X, label=y, engines=["netlist"], random_rows=0).agreement, 1)
     assert forestc.inspect(done.design.folder)["compiled"]["targets"] == ["c", "verilog"]
 
 
