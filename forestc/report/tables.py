@@ -178,7 +178,7 @@ def level_tables(level: Mapping[str, Any] | None, make_table: Callable[..., T]) 
         for trial in level["table"]
     ]
     most = f"{100 * level['tolerance']:g} points" if points else f"{level['tolerance']:g}"
-    how = f"scored on {level['judged_on']}; lost + 1.5 standard errors must be within {most}"
+    how = f"scored on {level['judged_on']}; lost and its standard errors must be within {most}"
     title = f"what -{level['level']} tried: {counted(level['tried'], 'setting')}, {how}"
     heads = (f"{measure}, of the model's", f"lost{', in points' if points else ''} ± standard error")
     return [make_table(title, ("way", level["unit"], *heads, "within tolerance"), rows)]

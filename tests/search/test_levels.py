@@ -418,7 +418,7 @@ def test_a_chosen_design_says_what_it_loses_and_its_table_says_yes_and_no(tmp_pa
     assert any(note.startswith(f"-O3, {word}: loses {100 * evidence['lost']:.2f} points") for note in figures["notes"])
     table = level_tables(figures["level"], lambda title, heads, rows: (title, rows))
     ((title, rows),) = table
-    assert "lost + 1.5 standard errors must be within 5 points" in title
+    assert "lost and its standard errors must be within 5 points" in title
     assert [row[-1] for row in rows] == ["yes" if trial["good"] else "no" for trial in figures["level"]["table"]]
 
 
