@@ -36,7 +36,7 @@ def full(forest: Forest) -> Forest:
         carried=tuple(range(7)),
         always_missing=True,
         categories=(("a", 'b "c"'), ("é\n",)),
-        features=(replace(first, named=False, labels=("x", "y z")), *forest.features[1:]),
+        features=(replace(first, named=False, labels=("x", "y z"), unknown=16.5), *forest.features[1:]),
         trees=(replace(forest.trees[0], drawn=Draw(1, 2, 3)), *forest.trees[1:]),
         provenance=Provenance("library", "1.2", "ab", ("simplify", "p{a=1}"), (f"see {opt.iterations:best}", "é")),
     )

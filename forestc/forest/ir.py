@@ -55,6 +55,12 @@ class Feature:
     raw: NumberType = FLOAT32  # number type to which the source first rounds values
     labels: tuple[str, ...] = ()  # texts of a category's codes, if the source has texts
     named: bool = True  # False for a generated name, which matches no table column
+    unknown: float | None = None  # number, unknown to an encoder of numbers, that stands for texts; None refuses texts
+
+    @property
+    def other_text(self) -> float | None:
+        """The number that stands for a text that is no label; None if such texts are refused."""
+        return -1.0 if self.labels else self.unknown
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,8 @@ def _lines(forest: Forest) -> Iterator[str]:
         origin_column = f"column {feature.column} raw {feature.raw}{' missing' * feature.missing}"
         labels = f" labels {json.dumps(list(feature.labels))}" if feature.labels else ""
         made_up = " unnamed" * (not feature.named)
-        yield f"feature {json.dumps(feature.name)} {feature.number} {origin_column}{labels}{made_up}"
+        unknown = "" if feature.unknown is None else f" unknown {feature.unknown!r}"
+        yield f"feature {json.dumps(feature.name)} {feature.number} {origin_column}{labels}{made_up}{unknown}"
     aggregate, *rest = _result_lines(forest.as_part, "")
     yield from (aggregate, f"bias {' '.join(repr(b) for b in forest.bias.tolist())}", *rest)
     for part in () if forest.single else forest.parts:
@@ -137,6 +138,7 @@ _FLOAT = r"[-+\w.]+"
 _STRING = r'"(?:[^"\\]|\\.)*"'
 _FEATURE = re.compile(
     rf"feature ({_STRING}) (\S+) column (\d{{1,9}}) raw (\S+)( missing)?(?: labels (\[.*\]))?( unnamed)?"
+    rf"(?: unknown ({_FLOAT}))?"
 )
 _AGGREGATE = re.compile(rf"(sum|min|max) (float32|float64) bias-(first|last)(?: / ({_FLOAT}))?")
 _POINTS = rf"{_FLOAT}:{_FLOAT}(?:,{_FLOAT}:{_FLOAT})*"
@@ -222,6 +224,7 @@ def _parse_header(header: dict[str, list[str]], trees: list[Tree], quantized: bo
                 missing=match[5] is not None,
                 labels=tuple(str(label) for label in json.loads(match[6] or "[]")),
                 named=match[7] is None,
+                unknown=None if match[8] is None else float(match[8]),
             )
         )
     number = int if quantized else float

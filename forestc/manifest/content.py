@@ -218,4 +218,5 @@ def _number(forest: Forest, index: int) -> dict[str, Any]:
         "raw": str(feature.raw),  # the type to which a value is rounded before it becomes a word
         "example": {"value": value, "word": word},
         **({"labels": list(feature.labels)} if feature.labels else {}),  # the name of each code
+        **({} if feature.unknown is None else {"unknown": feature.unknown}),
     }

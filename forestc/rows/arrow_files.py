@@ -54,7 +54,7 @@ class FileTable:
                     yield batch.slice(start, most)
 
     def numbers(
-        self, column: pa.Array, name: str, labels: tuple[str, ...] = ()
+        self, column: pa.Array, name: str, labels: tuple[str, ...] = (), unknown: float | None = None
     ) -> tuple[NDArray[np.float64], set[bool]]:
         holds = {_is_text(column)} if column.null_count < len(column) else set()
         return column_numbers(column, name, self.where, labels, self.nulls), holds

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from forestc.errors import OptionError, RowsError, opt
 from forestc.forest.builder import changed
-from forestc.forest.conditions import InSpans
 from forestc.forest.ir import Feature, Forest
 from forestc.forest.numbers import Category, Float
 from forestc.rows.batches import ArrayRows, Batch, Rows
@@ -242,8 +241,7 @@ class TableRows:
     table: Table
     read_columns: tuple[Any, ...]  # names by column; None if no condition reads it
     reader: LabelReader
-    labels: Mapping[int, tuple[str, ...]]  # category names by column of the rows
-    unknown: Mapping[int, float]  # number that stands for any text, by column of the rows
+    features: Mapping[int, Feature]  # features that accept texts, by column of the rows
     names: tuple[str, ...] = ()  # names of the columns; empty if the model has names
 
     def batches(self) -> Iterator[Batch]:
@@ -259,21 +257,19 @@ class TableRows:
         """Yields the rows in batches, if there are any."""
         truth = self.reader.columns
         columns = dict.fromkeys([*(name for name in self.read_columns if name is not None), *truth])
-        texts = {*truth, *(self.read_columns[column] for column in self.labels)}
+        texts = {*truth, *(self.read_columns[column] for column in self.features)}
         most, start = max(1, min(BATCH_ROWS, BATCH_VALUES // max(1, len(self.read_columns)))), 0
         for batch in self.table.batches(list(columns), texts, most):
             X = np.zeros((batch.num_rows, len(self.read_columns)))
             text: dict[bool, str] = {}
             for column, name in enumerate(self.read_columns):
                 if name is not None:
-                    labels = self.labels.get(column, ())
+                    feature = self.features.get(column)
+                    labels, unknown = ((), None) if feature is None else (feature.labels, feature.other_text)
                     values = batch.column(name)
                     if isinstance(self.table, FrameTable) and labels:
                         values = self.table.named(values, name, labels)
-                    if column in self.unknown:
-                        number = self.unknown[column]
-                        values = np.array([number if isinstance(x, str) else x for x in values.tolist()], dtype=object)
-                    X[:, column], holds = self.table.numbers(values, str(name), labels)
+                    X[:, column], holds = self.table.numbers(values, str(name), labels, unknown)
                     text |= dict.fromkeys(holds, str(name)) if labels else {}
             if len(text) > 1:
                 raise RowsError(
@@ -320,26 +316,13 @@ def _match(table: Table, forest: Forest, reader: LabelReader) -> TableRows:
     others = [name for name in table.names if name not in reader.columns]
     match = find_columns(forest, others if table.headed else len(others), table.where)
     read_columns: list[Any] = [None] * forest.width
-    labels, unknown = {}, {}
-    for place, (feature, column) in enumerate(zip(forest.features, match.columns, strict=True)):
-        name, index = others[column], forest.row_columns[place]
-        read_columns[index] = name
-        _refuse_unclear_categories(forest, feature, table, name)
-        if feature.labels:
-            labels[index] = feature.labels
-        elif isinstance(table, FrameTable) and table.mixed(name) and (number := _unlike_any(forest, place)) is not None:
-            unknown[index] = number
-    return TableRows(table, tuple(read_columns), reader, labels, unknown, match.names)
-
-
-def _unlike_any(forest: Forest, feature: int) -> float | None:
-    """Returns a number that stands for all but the numbers to which conditions compare a feature; None if some
-    condition is a threshold. An encoder of numbers takes unknown texts like unknown numbers."""
-    tests = [forest.conditions[index].test for index in forest.conditions.of(feature)]
-    cuts = [[cut for cut in test.cuts if cut != -np.inf] if isinstance(test, InSpans) else [0.0] for test in tests]
-    single = all(len(ends) % 2 == 0 and np.array_equal(np.nextafter(ends[::2], np.inf), ends[1::2]) for ends in cuts)
-    known = [cut for ends in cuts for cut in ends]
-    return max(known) if known and single and not forest.on_words else None
+    texts = {}
+    for feature, index, column in zip(forest.features, forest.row_columns, match.columns, strict=True):
+        read_columns[index] = others[column]
+        _refuse_unclear_categories(forest, feature, table, others[column])
+        if feature.other_text is not None:
+            texts[index] = feature
+    return TableRows(table, tuple(read_columns), reader, texts, match.names)
 
 
 def _array_rows(table: ArrayTable, forest: Forest) -> ArrayRows:
@@ -370,13 +353,13 @@ def numeric(forest: Forest, rows: object) -> NDArray[np.float64]:
 
 
 def _array_numbers(forest: Forest, rows: Any) -> NDArray[np.float64]:
-    labeled = any(feature.labels for feature in forest.features)
+    texts = any(feature.other_text is not None for feature in forest.features)
     if is_sparse(rows):
         return _dense(forest, rows)
     if forest.carried and isinstance(rows, np.ndarray) and rows.ndim == 2 and rows.shape[1] == forest.columns:
         rows = rows[:, list(forest.carried)]
     dtype = rows.dtype if isinstance(rows, np.ndarray) else None
-    if not labeled or (dtype is not None and dtype.kind in "biuf"):
+    if not texts or (dtype is not None and dtype.kind in "biuf"):
         with suppress(TypeError, ValueError):  # Columns that no condition reads may hold text.
             return np.asarray(rows, dtype=np.float64)
     try:
@@ -388,10 +371,14 @@ def _array_numbers(forest: Forest, rows: Any) -> NDArray[np.float64]:
     only_read_columns = values.shape[1] == forest.width
     result = np.zeros((len(values), forest.width))
     for feature, index in zip(forest.features, forest.row_columns, strict=True):
-        codes = {label: float(code) for code, label in enumerate(feature.labels)}
+        codes, unknown = {label: float(code) for code, label in enumerate(feature.labels)}, feature.other_text
         try:
             result[:, index] = [
-                np.nan if is_absent(value) else codes.get(value, -1.0) if codes and isinstance(value, str) else value
+                np.nan
+                if is_absent(value)
+                else codes.get(value, unknown)
+                if unknown is not None and isinstance(value, str)
+                else value
                 for value in values[:, index if only_read_columns else feature.column]
             ]
         except (TypeError, ValueError) as error:

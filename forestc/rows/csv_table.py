@@ -13,12 +13,14 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any, ClassVar, cast
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv
+from numpy.typing import NDArray
 
 from forestc.errors import RowsError
 from forestc.rows.arrow_files import FileTable, readable
-from forestc.rows.table import is_number
+from forestc.rows.table import as_number, is_number
 
 MOST_LINE_BYTES = 128 << 20  # bytes of the first line at most
 BLOCK_BYTES = 8 << 20  # bytes that pyarrow parses at a time; more if a line is long
@@ -70,6 +72,15 @@ class CsvTable(FileTable):
         types = {name: pa.string() if name in texts else self._number(name) for name in columns}
         with self._faults([name for name, kind in types.items() if kind == pa.float64()]):
             yield from self._reader(types)
+
+    def numbers(
+        self, column: pa.Array, name: str, labels: tuple[str, ...] = (), unknown: float | None = None
+    ) -> tuple[NDArray[np.float64], set[bool]]:
+        if labels or unknown is None:
+            return super().numbers(column, name, labels)
+        distinct = column.dictionary_encode()
+        numbers = np.array([_number_in(text, unknown) for text in distinct.dictionary.to_pylist()], dtype=np.float64)
+        return numbers[distinct.indices.to_numpy()], set()
 
     def _number(self, name: str) -> pa.DataType:
         # A column of texts such as True is read as booleans, because these are no numbers.
@@ -132,6 +143,12 @@ class CsvTable(FileTable):
                         do = "write a number, or nothing where the value is missing"
                         return reader.line_num, f"column {name!r} holds {shown!r}, which is no number", do
         return None
+
+
+def _number_in(text: str, unknown: float) -> float:
+    """Returns the number in a cell, NaN for a missing value, and `unknown` for another text."""
+    number = np.nan if text in NULLS else as_number({"true": 1.0, "false": 0.0}.get(text.lower(), text))
+    return unknown if number is None else number
 
 
 def _zipped(path: Path | str) -> bool:

@@ -48,15 +48,16 @@ def rows_for_model(
 
 
 def unseen_notes(rows: Rows, forest: Forest, unseen: Literal["count", "error"]) -> tuple[str, ...]:
-    """Returns a note for each column of named categories that holds others. Raises RowsError for the first such column
+    """Returns a note for each column of categories that holds unknown texts. Raises RowsError for the first such column
     if `unseen` is "error"."""
     columns = zip(forest.features, forest.row_columns, strict=True)
-    named = [(feature, column) for feature, column in columns if feature.labels]
+    named = [(feature, column) for feature, column in columns if feature.other_text is not None]
     counts = Counter[str]()
     for batch in rows.batches() if named else ():
         for feature, column in named:
             codes = batch.X[:, column]
-            counts[feature.name] += int(((codes < 0) | (codes >= len(feature.labels))).sum())
+            unknown = (codes < 0) | (codes >= len(feature.labels)) if feature.labels else codes == feature.unknown
+            counts[feature.name] += int(unknown.sum())
     whats = [f"{counts[f.name]:,} values of column {f.name!r} are no category of the model" for f, _ in named
              if counts[f.name]]  # fmt: skip
     if whats and unseen == "error":

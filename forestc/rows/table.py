@@ -58,10 +58,13 @@ class Table(Protocol):
         texts: the columns to read as text.
         most: rows of a batch, if the rows are not in memory."""
 
-    def numbers(self, column: Any, name: str, labels: tuple[str, ...] = ()) -> tuple[NDArray[np.float64], set[bool]]:
+    def numbers(
+        self, column: Any, name: str, labels: tuple[str, ...] = (), unknown: float | None = None
+    ) -> tuple[NDArray[np.float64], set[bool]]:
         """Returns a column as float64 with NaN for missing values, and a set: it contains True if some values are
         texts, and False if some are numbers. Raises RowsError for other values.
-        labels: category names, which become their indices."""
+        labels: category names, which become their indices.
+        unknown: number that stands for other texts; None refuses them, if there are no labels."""
 
     def texts(self) -> dict[str, tuple[list[str], bool]]:
         """Returns (texts, complete) by name for each column that is not of numbers: all categories of a categorical
@@ -101,7 +104,7 @@ class FrameTable:
         return np.asarray(column.to_numpy(dtype=object, na_value=np.nan) if pandas_type else column)
 
     def numbers(
-        self, column: NDArray[Any], name: str, labels: tuple[str, ...] = ()
+        self, column: NDArray[Any], name: str, labels: tuple[str, ...] = (), unknown: float | None = None
     ) -> tuple[NDArray[np.float64], set[bool]]:
         if column.dtype.kind in "biuf":
             refuse_numbers_as_names(name, labels, FRAME)
@@ -114,8 +117,8 @@ class FrameTable:
         for row, value in enumerate(column.tolist()):
             if is_absent(value):
                 continue
-            if isinstance(value, str) and codes:
-                result[row] = codes.get(value, -1.0)
+            if isinstance(value, str) and unknown is not None:
+                result[row] = codes.get(value, unknown)
             else:
                 result[row] = _number(name, value)
                 if np.isnan(result[row]):
@@ -133,11 +136,6 @@ class FrameTable:
         """Returns the values that the type of a column lists, if any."""
         stated = None if self.arrow else getattr(getattr(self._column(name), "dtype", None), "categories", None)
         return [] if stated is None else list(stated)
-
-    def mixed(self, name: Any) -> bool:
-        """Returns True if a column may hold numbers and texts."""
-        dtype = None if self.arrow else getattr(self._column(name), "dtype", None)
-        return isinstance(dtype, np.dtype) and dtype.kind == "O"
 
     def named(self, column: NDArray[Any], name: Any, labels: tuple[str, ...]) -> NDArray[Any]:
         """Returns a column with texts in place of categories that are whole numbers, if the labels are such texts."""
@@ -232,7 +230,7 @@ def _no_numbers(name: str, what: str) -> RowsError:
     return RowsError(
         f"the rows are not numbers ({what})",
         where=f"{FRAME}, feature {name!r}",
-        do="training saw numbers there: give numbers, for an unknown text one that an encoder did not know either",
+        do="training saw numbers there: give numbers",
     )
 
 

@@ -80,13 +80,13 @@ def test_every_number_type_on_hard_values(tmp_path):
 def test_names_of_categories_and_what_is_refused(tmp_path):
     forest = random_forest(1, True)
     module, _ = module_of(forest, tmp_path)
-    output = {"name": "c", "labels": ["red", "blue"], "float32": True, "missing": None, "kind": "category", "codes": 2,
-            "rounding": "none"}  # fmt: skip
+    output = {"name": "c", "labels": ["red", "blue"], "unknown": -1.0, "float32": True, "missing": None,
+            "kind": "category", "codes": 2, "rounding": "none"}  # fmt: skip
     assert [module["word_of"](output, value) for value in ("red", "blue", "green", 1)] == [0, 1, 2, 1]
     with pytest.raises(ValueError, match="missing"):
         module["word_of"](output, None)
     with pytest.raises(ValueError, match="is text"):
-        module["word_of"]({**output, "labels": []}, "red")
+        module["word_of"]({**output, "labels": [], "unknown": None}, "red")
     with pytest.raises(ValueError, match="columns"):
         module["quantize"]([1.0])
 

@@ -26,7 +26,7 @@ from thinned import thinned
 from xgboost import XGBClassifier
 
 from forestc import load
-from forestc.errors import ModelError, RowsError
+from forestc.errors import ModelError
 from forestc.rows.encode import evaluate
 
 RANDOM = np.random.default_rng(0)
@@ -193,19 +193,3 @@ def test_lightgbm_keeps_small_values_of_sparse_columns(zero_as_missing):
     first = beside(hot(), sparse_threshold=1.0)
     last = LGBMClassifier(n_estimators=20, verbose=-1, zero_as_missing=zero_as_missing)
     assert not differences([first], last, rows, fit)
-
-
-def test_unknown_texts_in_an_object_column_of_numbers():
-    def frame(values, seed):
-        random = np.random.default_rng(seed)
-        drawn = [values[int(index)] for index in random.integers(0, len(values), 300)]
-        return pd.DataFrame({"n": pd.Series(drawn, dtype=object), "v": random.normal(size=300)})
-
-    fit, later = frame([1, 2, 3, 7], 0), frame([1, 2, 3, 7, 8, "unknown", 2.5, None], 1)
-    labels = (fit.n.isin([2, 7]) ^ (fit.v > 0)).astype(int)
-    for encoder in (hot(), ordinal(np.float64)):
-        columns = ColumnTransformer([("n", encoder, ["n"])], remainder="passthrough")
-        model = make_pipeline(columns, RandomForestClassifier(5, random_state=0)).fit(fit, labels)
-        assert np.array_equal(evaluate(load(model), later).decision, model.predict(later))
-    with pytest.raises(RowsError, match="not numbers"):
-        evaluate(load(model), later.assign(v="text"))

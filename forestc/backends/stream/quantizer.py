@@ -66,6 +66,7 @@ def _feature(feature: Feature, lane: Lane) -> dict[str, Any]:
         "float32": feature.raw == FLOAT32,
         "missing": limits.missing,
         "labels": list(feature.labels),
+        "unknown": feature.other_text,
     }
     match number:
         case Fixed(_, fraction):

@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -52,6 +53,12 @@ class StepColumn:
     fills: dict[str | None, str] = field(default_factory=dict)  # raw text (None: missing) -> an imputer's text
     dtype: np.dtype[Any] = field(default=np.dtype(np.float64))  # type in the next step
     sparse: bool = False  # True if the next step receives a sparse column
+    unknown: float | None = np.nan  # number that encoders take as any text; NaN before them; None: a step refuses texts
+
+    def encoded(self, unknown: float | None) -> StepColumn:
+        """Returns the column after a step that reads texts as it reads `unknown`, or that refuses them (None), if no
+        step before has done so."""
+        return self if self.unknown is None or self.unknown == self.unknown else replace(self, unknown=unknown)
 
     def then(
         self, function: Function, missing: float | None = np.nan, points: dict[float, float] | None = None
@@ -108,6 +115,18 @@ def _or_nan(image: float | None) -> float:
     return np.nan if image is None else image
 
 
+def beyond(numbers: Iterable[float]) -> float | None:
+    """Returns a number far above all given ones, which stays so when quantization moves them; None if there is none."""
+    reach = max((abs(number) for number in numbers if number == number), default=0.0)
+    return 4.0 * 2.0 ** math.frexp(reach)[1] if reach < 2.0**1000 else None
+
+
+def largest_unknown(numbers: Collection[float | None]) -> float | None:
+    """Returns the number that stands for texts where readers of one column have these; None if one refuses texts."""
+    known = [number for number in numbers if number is not None]
+    return max(known) if len(known) == len(numbers) else None
+
+
 def constant(column: StepColumn) -> bool:
     """Returns True if the column's function seems constant: it has one value at three distant numbers."""
     ends = column.function(np.array([-1e300, 0.0, 1e300]))
@@ -130,9 +149,16 @@ def fold(forest: Forest, columns: Sequence[StepColumn], width: int, names: Seque
     for source in sources:
         readers = [(f, c) for f, c in zip(forest.features, images, strict=True) if c.source == source]
         feature = _raw_feature(source, readers, names, where)
-        # Steps that refuse NaN also refuse it in columns not read by any tree.
-        refused = any(column.source == source and column.missing is None for column in columns)
-        features.append(replace(feature, missing=feature.missing and not refused))
+        # Steps that refuse NaN or text also refuse it in columns not read by any tree.
+        own = [column for column in columns if column.source == source]
+        unknown = [column.encoded(None).unknown for column in own]
+        features.append(
+            replace(
+                feature,
+                missing=feature.missing and all(column.missing is not None for column in own),
+                unknown=None if feature.labels else largest_unknown(unknown),
+            )
+        )
     conditions: list[Condition] = []
     for index, image in enumerate(images):
         conditions += _rewritten(forest, index, image, where)

@@ -14,6 +14,7 @@ from forestc.forest.builder import changed_tree, make_forest
 from forestc.forest.conditions import NO_SET, Member
 from forestc.forest.ir import LEAF, Combine, Decision, Feature, Forest, Label, Link, Part, Tree
 from forestc.forest.numbers import FLOAT32, FLOAT64, Category
+from forestc.frontends.shared.fold import largest_unknown
 
 
 def side_by_side(
@@ -85,18 +86,18 @@ def side_by_side(
 
 
 def _both(a: Feature, b: Feature, where: str) -> Feature:
-    missing = a.missing and b.missing
+    a = replace(a, missing=a.missing and b.missing, unknown=largest_unknown((a.unknown, b.unknown)))
     if b.named and not a.named:
         a = replace(a, name=b.name, named=True)
     if (a.number, a.raw, a.labels) == (b.number, b.raw, b.labels):
-        return replace(a, missing=missing)
+        return a
     if isinstance(a.number, Category) or isinstance(b.number, Category):
         raise ModelError(
             f"column {a.column} is read as {a.number} and as {b.number}",
             where=where,
             do="train all members on the same categories",
         )
-    return replace(a, number=FLOAT64, raw=FLOAT64, missing=missing)
+    return replace(a, number=FLOAT64, raw=FLOAT64)
 
 
 def _member_tree(

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from forestc.errors import DAMAGED, ModelError
 from forestc.forest.ir import Forest
 from forestc.frontends.lightgbm.reader import ZERO
-from forestc.frontends.shared.fold import StepColumn, constant, fold, identity
+from forestc.frontends.shared.fold import StepColumn, beyond, constant, fold, identity
 from forestc.frontends.sklearn.meta import chosen_note, thawed
 from forestc.frontends.sklearn.trees import Read, width_of
 
@@ -112,6 +112,8 @@ def _stepped(step: object, columns: list[StepColumn], where: str) -> list[StepCo
         raise ModelError(f"{kind} can't be folded into a forest", where=where, do="transform the rows before")
     if kind not in CONTAINERS and not _takes_missing(step):
         columns = [_refusing_missing(column) for column in columns]
+    if not _takes_texts(step):
+        columns = [column.encoded(None) for column in columns]
     if hasattr(step, "get_support"):
         support = np.asarray(step.get_support(), dtype=bool)
         return _joined(step, [column for column, keep in zip(columns, support, strict=True) if keep])
@@ -131,6 +133,15 @@ def _takes_missing(step: object) -> bool:
     tags = get_tags(step)
     # An imputer with the marker None accepts the missing texts of forestc's rows.
     return bool(tags.no_validation or tags.input_tags.allow_nan or getattr(step, "missing_values", np.nan) is None)
+
+
+def _takes_texts(step: object) -> bool:
+    """Returns True if a step takes unknown texts among numbers: as they are, or as it takes unknown numbers."""
+    refused = getattr(step, "handle_unknown", "") == "error" or getattr(step, "validate", False)
+    numeric = getattr(step, "strategy", "constant") not in ("constant", "most_frequent")
+    marker = getattr(step, "missing_values", None)
+    known = type(step).__name__ in STEPS or hasattr(step, "get_support")
+    return known and not (refused or numeric or isinstance(marker, str))
 
 
 def _promoted(columns: list[StepColumn]) -> list[StepColumn]:
@@ -239,6 +250,7 @@ def _indicated(step: BaseEstimator, columns: list[StepColumn], where: str) -> li
             raise ModelError("indicators of text that was imputed before", where=where, do="use one imputer")
         values = _marked(marker, column.dtype) if marked else []
         missing = 0.0 if marked or isinstance(marker, str) else 1.0
+        column = column.encoded(beyond(values))
         if values or column.function is not identity or column.points or column.texts is not None:
             result.append(column.then(_zero, missing, dict.fromkeys(values, 1.0)))
         else:  # The column may hold text, which is not missing.
@@ -362,6 +374,7 @@ def _by_category(
         raise ModelError(
             "categories are neither text nor numbers", where=where, do="train on categories that are text or numbers"
         ) from None
+    column = column.encoded(beyond((*points, *column.points)))
     return replace(column, fills={}).then(lambda x: np.full(len(x), unknown), of_missing, points)
 
 
