@@ -133,7 +133,8 @@ class BenchEngine:
         self.netlist, self.folder = design.netlist, folder
         self.inputs, self.outputs = input_fields(self.netlist), output_fields(self.netlist)
         self.bench = hdl.module_name(self.netlist) + self.ending
-        sources = [copied(design, role, folder) for role in self.roles if role in design.manifest["files"]]
+        files, bench = design.manifest["files"], self.roles[-1]
+        sources = [copied(design, role, folder) for role in self.roles if role in files or role == bench]
         self.command = self.build(programs, sources)
         self.tool = version(programs[0])
 

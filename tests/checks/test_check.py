@@ -375,6 +375,14 @@ def test_unknown_engines_are_refused(folder):
         run(folder, engines=["vcs"])
 
 
+def test_an_engine_without_its_files_is_refused(tmp_path, need_tool):
+    need_tool("ghdl")
+    model, X, y = trained("xgboost-binary")
+    forestc.compile(model, X[:99], tmp_path / "out", label=y[:99], targets="verilog")
+    with pytest.raises(ForestcError, match="no file of the role vhdl_testbench; compile with targets=vhdl"):
+        check(tmp_path / "out", X[:9], engines=["ghdl"])
+
+
 def test_results_that_are_missing_count_as_differences():
     wanted = np.arange(6).reshape(3, 2)
     assert difference(wanted, wanted).count == 0
