@@ -112,7 +112,8 @@ class Ledger:
             return
         command = _command() if self._whole() else self._before.get("command", _command())
         head = {"title": self.title, "command": command, "measures": self.options.measures, "golden": {}}
-        if more is None or any(rows != self._seen.get(name) for name, rows in self.parts.items()):
+        left = not self._whole() or any(rows != self._seen.get(name) for name, rows in self.parts.items())
+        if more is None or left:
             head["golden"] = self._before.get("golden", {})  # Not all rows are of this run.
         elif not self.options.small:
             from golden import digests  # This module compiles designs and imports much, so it is loaded late.
