@@ -65,8 +65,8 @@ LOSS = Range(
 )  # fmt: skip
 Tolerance = Annotated[
     float, LOSS,
-    "accuracy (R squared of a regression) that may be lost against the model on held-out rows, including a "
-        "standard error.",
+    "accuracy (R squared of a regression) that may be lost against the model on held-out rows, including 1.5 "
+        "standard errors.",
 ]  # fmt: skip
 ChangeAllowed = Annotated[
     float | Literal["auto"], SHARE,

@@ -69,8 +69,8 @@ class QuantizeInputs:
     tolerance: Annotated[
         float | None,
         LOSS,
-        "accuracy (R squared of a regression) that may be lost against the model on held-out rows, including a "
-        "standard error, if words are too narrow to keep all paths.",
+        "accuracy (R squared of a regression) that may be lost against the model on held-out rows, including 1.5 "
+        "standard errors, if words are too narrow to keep all paths.",
     ] = None
     exact: Annotated[bool, "true: choose words that are exact for every input, even if rows are given."] = False
     cost: Annotated[

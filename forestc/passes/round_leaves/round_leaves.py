@@ -75,8 +75,8 @@ class RoundLeaves:
     tolerance: Annotated[
         float | None,
         LOSS,
-        "accuracy (R squared of a regression) that may be lost against the model on held-out rows, including a "
-        "standard error. leaf_bits=auto then takes the fewest bits within it, or, if there are none, the fewest "
+        "accuracy (R squared of a regression) that may be lost against the model on held-out rows, including 1.5 "
+        "standard errors. leaf_bits=auto then takes the fewest bits within it, or, if there are none, the fewest "
         "that keep the given rows. Without a tolerance, held-out rows choose nothing.",
     ] = None
     scores: Annotated[

@@ -63,7 +63,7 @@ class ShareThresholds:
     prefer: Annotated[
         Literal["few-bits", "middle"],
         tried("few-bits", "middle", approximate=False),
-        "which threshold to take: few-bits (a smallest set of thresholds with the fewest binary digits) or middle "
+        "which threshold to take: few-bits (a smallest set of thresholds with few binary digits) or middle "
         "(the middle of the common interval, as in the paper).",
     ] = "few-bits"
     name: ClassVar[str] = "share-thresholds"
