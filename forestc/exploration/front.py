@@ -41,18 +41,24 @@ def equals(study: Study) -> dict[int, int]:
 
 def write_front(study: Study) -> None:
     """Writes front.csv (the front and the recommended design; no times, so that it repeats) and study.parquet (all
-    trials)."""
-    rows = _shown_rows(study)
+    trials). Columns of scores are named by what they are, such as r_squared."""
+    rows = _named(study, _shown_rows(study))
     columns = [key for key in dict.fromkeys(key for row in rows for key in row) if key != "seconds"]
     text = io.StringIO()
     writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
     (study.folder / FRONT).write_text(text.getvalue(), encoding="utf-8")
-    rows = [_row(study, trial) for trial in study.trials]
+    rows = _named(study, [_row(study, trial) for trial in study.trials])
     names = list(dict.fromkeys(key for row in rows for key in row))
     table = {name: _column([row.get(name) for row in rows]) for name in names}
     pyarrow.parquet.write_table(pa.table(table), study.folder / ALL)
+
+
+def _named(study: Study, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    measure = study.measure.lower().replace(" ", "_")
+    names = {f"{of}accuracy{error}": f"{of}{measure}{error}" for of in ("", "test_") for error in ("", "_se")}
+    return [{names.get(key, key): value for key, value in row.items()} for row in rows]
 
 
 def _shown_rows(study: Study) -> list[dict[str, Any]]:

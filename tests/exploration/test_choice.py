@@ -6,11 +6,12 @@ import csv
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from forestc.exploration.choice import choice
 from forestc.exploration.front import summary, write_front
-from forestc.exploration.study import Goal, Score, Study, Trial
+from forestc.exploration.study import Goal, Score, Study, Trial, open_study, write_request, write_trial
 from forestc.report.answer import answer, as_text
 from forestc.report.front import front_tables
 
@@ -163,6 +164,22 @@ def test_the_recommended_design_is_shown_and_marked_also_beside_the_front(tmp_pa
     assert [row["trial"] for row in written if row["recommended"] == "True"] == ["7"]
     (table, *_) = front_tables(one, summary(one))
     assert list(table.columns[-1].cells)[1] == "recommended" and "and the recommended design" in str(table.title)
+
+
+@pytest.mark.parametrize("measure", ["accuracy", "R squared", "agreement with the model"])
+def test_columns_of_tables_are_named_by_what_the_scores_are(measure, tmp_path):
+    name = measure.lower().replace(" ", "_")
+    scores = {"validation": Score(0.5, 0.1, 9, measure=measure), "test": Score(0.4, 0.2, 8, measure=measure)}
+    write_request(tmp_path, study(*FRONT).goals, (), {})
+    for one in FRONT:
+        write_trial(tmp_path, replace(one, **scores))
+    write_front(open_study(tmp_path))
+    written = list(csv.DictReader((tmp_path / "front.csv").read_text().splitlines()))
+    kept = [written[0][key] for key in (name, f"{name}_se", f"test_{name}", f"test_{name}_se")]
+    assert kept == ["0.5", "0.1", "0.4", "0.2"]
+    stored = pq.read_table(tmp_path / "study.parquet").column_names
+    for names in (list(written[0]), stored):
+        assert f"test_{name}_se" in names and (measure == "accuracy" or not any("accuracy" in key for key in names))
 
 
 def test_whether_the_design_fits_is_said_in_words():
