@@ -96,8 +96,9 @@ class Line:
                 "bench",
             ]
             run_tool(["verilator", "--binary", "--timing", *flags, *board.defines, *sources], folder)
-            run_tool([str(folder / "made" / "bench")], folder)
+            said = run_tool([str(folder / "made" / "bench")], folder)
         else:
             run_tool(["iverilog", "-g2005", *board.defines, "-o", "bench.vvp", *sources], folder)
-            run_tool(["vvp", "-n", "bench.vvp"], folder)
+            said = run_tool(["vvp", "-n", "bench.vvp"], folder)
+        assert b"can't read" not in said, said
         return answers(bytes(int(byte, 16) for byte in (folder / "received.txt").read_text().split()))

@@ -147,6 +147,21 @@ def test_the_bench_sees_faults(need_tool, tmp_path, what, by, test):
     assert "TESTS=1 PASS=0 FAIL=1" in log
 
 
+@pytest.mark.parametrize("left", [0.5, 0, None])
+def test_the_bench_names_a_file_that_it_cannot_read(need_tool, tmp_path, left):
+    need_tool("iverilog")
+    _, parts = written(tmp_path, *DESIGNS[0], 60)
+    for name in ("vectors.txt", "rows.txt"):
+        if left is None:
+            (tmp_path / name).unlink()
+        else:  # Half of the first line stays.
+            line = (tmp_path / name).read_text().partition("\n")[0]
+            (tmp_path / name).write_text(line[: int(left * len(line))])
+    status, log, _ = bench(tmp_path, parts, COCOTB_TEST_FILTER="random_stalls$|raw_rows$")
+    assert status == 1 and "TESTS=2 PASS=0 FAIL=2" in log
+    assert all(f"can't read {tmp_path / name}" in log for name in ("vectors.txt", "rows.txt"))
+
+
 @pytest.mark.parametrize(("latency", "outputs", "options"), thinned(DESIGNS, keep=3))
 def test_lint_is_clean(need_tool, tmp_path, latency, outputs, options):
     need_tool("iverilog")

@@ -64,6 +64,14 @@ def test_it_is_clean_under_warnings_and_its_bench_passes(tmp_path, monkeypatch, 
     (folder / "vectors.txt").write_text(vector_lines(inputs, outputs, pack(inputs, words), wanted))
     done = subprocess.run([program], cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 1 and f"FAIL 1 of {len(words)} vectors" in done.stdout
+    text = (folder / "vectors.txt").read_text()
+    for content in ("", "g" + text[1:], text[:-2], text[: text.rindex(" ") + 1], text[: text.rindex(" ") - 1], None):
+        if content is None:
+            (folder / "vectors.txt").unlink()
+        else:
+            (folder / "vectors.txt").write_text(content)
+        done = subprocess.run([program], cwd=folder, capture_output=True, text=True, check=False)
+        assert done.returncode == 2 and done.stdout.splitlines()[-1].startswith("can't read vector "), content
 
 
 def test_features_as_ap_fixed_are_rounded_and_saturated_as_the_words_are(tmp_path):

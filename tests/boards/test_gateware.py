@@ -152,6 +152,15 @@ def test_an_engine_loads_images_and_answers(banks, word_bits, model, tmp_path, n
     assert answers[-1][2][10:18] == capacity.id.to_bytes(8, "little")
 
 
+def test_the_bench_says_that_it_cannot_read_what_it_sends(plain, tmp_path, need_tool):
+    need_tool("iverilog")
+    for lines in (["b 7e", "b"], ["b 7e", "b gg", "b 7e"]):
+        line = Line()
+        line.lines = lines
+        with pytest.raises(AssertionError, match=r"can't read sent\.txt"):
+            line.run(plain[1], tmp_path)
+
+
 def test_an_engine_on_axi_lite_is_refused(tmp_path):
     forestc.make_engine(tmp_path / "engine", trees=4, nodes=64, features=4, walkers=1, load="axi-lite")
     with pytest.raises(OptionError, match="AXI4-Lite"):
