@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.errors import CheckError, InternalError, RowsError
-from forestc.netlist.ir import Net, Netlist, WordType
+from forestc.netlist.ir import BIT, Net, Netlist, WordType
 from forestc.netlist.ports import IN_VALID, OUT_VALID
 from hw_sim.program import build_program
 from hw_sim.schedule import Scratch, Width, schedule
@@ -86,14 +86,16 @@ class Simulator:
 
 
 class Clocked:
-    """A simulator of a netlist, cycle by cycle; registers start at 0. Raises InternalError for ports over 64 bits."""
+    """A simulator of a netlist, cycle by cycle, with the ports of its clocking. Raises InternalError for ports over 64
+    bits."""
 
     def __init__(self, netlist: Netlist, watch: Sequence[Net] | None = None) -> None:
         self.cycles = 0
         self._watch = tuple(watch or ())
         self._types = netlist.types
         self._outputs = netlist.outputs
-        self._ports = _ports(netlist)
+        self._clocking = netlist.clocking
+        self._ports = [*_ports(netlist), *((name, BIT) for name in netlist.clocking.ports)]
         results = [net for _, net in netlist.outputs]
         self._tables = schedule(build_program(netlist, [*results, *self._watch], clocked=True))
         self._scratch = Scratch(*(array[0] for array in _scratch(1, self._tables.slots, ONE_WORD)))
@@ -112,8 +114,15 @@ class Clocked:
             self._words[0, index] = _pattern(value)
         from hw_sim.kernel import latch, run_vectors
 
+        latches, planes = self._tables.latches, self._scratch.planes
+        reset, enabled = inputs.get("rst", 0), inputs.get("en", 1)
+        if reset and self._clocking.reset == "async":
+            planes[latches["state"]] = 0
         run_vectors(self._tables, self._addresses, self._strides, self._scratch, 0, 1, self._row, ONE_WORD)
-        latch(self._tables.latches, self._scratch.planes)
+        if reset:
+            planes[latches["state"]] = 0
+        elif enabled:
+            latch(latches, planes)
         self.cycles += 1
         row = self._row[0].tolist()
         return {port.name: _value(self._types[net], row[k]) for k, (port, net) in enumerate(self._outputs)}
@@ -164,13 +173,14 @@ def clock_rows(
         )
     fields = [port.name for port, _ in netlist.outputs if not (handshake and port == OUT_VALID)]
     outputs = np.empty((vectors, len(fields)), np.int64)
-    waveform = Waveform(vcd, netlist.name, signals(netlist), netlist.latency > 0) if vcd else None
+    control = netlist.clocking.ports
+    waveform = Waveform(vcd, netlist.name, signals(netlist), netlist.latency > 0, control) if vcd else None
     with waveform or nullcontext():
         clocked = Clocked(netlist, waveform.nets if waveform else None)
         in_flight: deque[bool] = deque()
         done = 0
         for inputs, valid in _cycles(ports, columns, gaps, netlist.latency, handshake):
-            got = clocked.clock(inputs)
+            got = clocked.clock(inputs | control)
             if waveform:
                 waveform.cycle(clocked.watched)
             in_flight.append(valid)

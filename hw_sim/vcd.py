@@ -6,7 +6,7 @@ A clock cycle is 10 ns. Registers and inputs change at the rising edge.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple
@@ -52,7 +52,7 @@ def signals(netlist: Netlist) -> list[Signal]:
             named.append(Signal("registers", names[net], net, width, "reg"))
         elif isinstance(cell, SumCell):
             named.append(Signal("sums", names[net], net, width))
-    taken = {("", CLOCK)}
+    taken = {("", name) for name in (CLOCK, *netlist.clocking.ports)}
     unique: list[Signal] = []
     for signal in named:
         if signal.width > MAX_BITS:
@@ -97,14 +97,19 @@ def _names(netlist: Netlist) -> list[str]:
 
 
 class Waveform:
-    """The waveform file of a run; a context manager. Raises OSError if the file can't be written."""
+    """The waveform file of a run; a context manager. Raises OSError if the file can't be written.
+    constant: ports that keep their values, with these."""
 
-    def __init__(self, path: Path, top: str, signals: Sequence[Signal], clock: bool) -> None:
+    def __init__(
+        self, path: Path, top: str, signals: Sequence[Signal], clock: bool, constant: Mapping[str, int]
+    ) -> None:
         self.nets = [signal.net for signal in signals]
         self._file = path.open("w", encoding="ascii", newline="\n")
         self._writer = VCDWriter(self._file, timescale="1 ns", date="", version="forestc hw_sim")
         scope = (legal(top),)
         self._clock = self._writer.register_var(scope, CLOCK, "wire", 1) if clock else None
+        for name, value in constant.items():
+            self._writer.register_var(scope, name, "wire", 1, init=value)
         self._variables = []
         for signal in signals:
             inside = (*scope, signal.scope) if signal.scope else scope

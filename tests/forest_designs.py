@@ -16,15 +16,20 @@ from forestc.forest.evaluate import evaluate_words
 from forestc.lowering.trees import LoweringOptions, lower
 from forestc.manifest.content import manifest
 from forestc.manifest.design import Design
+from forestc.netlist.ports import PLAIN
 from forestc.rows.batches import ArrayRows
 
 
-def design(forest, folder, latency=0, outputs="auto", c_inputs="words", targets=("verilog", "c"), **c_more):
+def design(
+    forest, folder, latency=0, outputs="auto", c_inputs="words", targets=("verilog", "c"), clocking=PLAIN, **c_more
+):
     """Makes a design as compile would write it, without a model. Raises ModelError or OptionError if a target does not
     take the forest."""
     refuse(forest, targets)
-    netlist = lower(forest, LoweringOptions(latency=latency, outputs=outputs)) if lowered(targets) else None
+    lowering = LoweringOptions(latency=latency, outputs=outputs, clocking=clocking)
+    netlist = lower(forest, lowering) if lowered(targets) else None
     options = {"targets": list(targets), "latency": latency, "outputs": outputs, "c": {"inputs": c_inputs, **c_more}}
+    options |= {name: value for name, value in asdict(clocking).items() if value not in ("none", False)}
     capacity = capacity_of(forest, None, "engine") if gives(targets, Gives.WALKERS) else None
     options |= {} if capacity is None else {"engine": asdict(capacity)}
     words = np.zeros((1, len(forest.features)), dtype=np.int64)

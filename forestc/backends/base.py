@@ -121,6 +121,7 @@ class Target(Row):
 
     help: str  # one line
     lowered: bool = True  # False if files are made of the integer forest, without the netlist
+    registers: bool = False  # True if its files have registers, and so the ports of a Clocking
     gives: Gives | None = None
     core: Core | None = None
     beside: Gives | None = None  # what cores in the same folder must give

@@ -4,12 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import get_args
 
 from forestc.backends.logic import SPELLINGS, Lookup, Spelling, compared, lookup_of
 from forestc.backends.names import identifier, net_name
 from forestc.backends.ports import Field, input_fields, input_note, output_fields, output_note, width_of
 from forestc.netlist import ir
 from forestc.netlist.ir import Cell, Net, Netlist, Origin, WordType, reads
+from forestc.netlist.ports import Clocking, Reset
+
+
+def interface(latency: int, clocking: Clocking) -> list[str]:
+    """Returns sentences on the core's ports, for the head of its file."""
+    if not latency:
+        return ["Combinational, without a clock: y follows x."]
+    edges = {"sync": "At each edge of clk at which rst is high", "async": "While rst is high"}
+    also = ", whatever en is" * clocking.enable
+    return [
+        "Each clock takes a row. in_valid goes along with it, comes out as out_valid beside y, and halts nothing.",
+        "No back pressure: a result stays for one clock. Compile with --stream for a receiver that may have to wait.",
+        f"{edges[clocking.reset]}, all registers become 0{also}. They start at 0."
+        if clocking.reset != "none"
+        else "No reset: all registers start at 0.",
+        "While en is low, all registers keep their words." if clocking.enable else "No clock enable.",
+    ]
+
+
+CLOCKINGS = tuple(Clocking(reset, enable) for reset in get_args(Reset) for enable in (False, True))
+# all that `interface` returns
+SENTENCES = {line for clocking in CLOCKINGS for latency in (0, 1) for line in interface(latency, clocking)}
 
 
 def module_name(netlist: Netlist) -> str:
@@ -32,7 +55,8 @@ class Language:
     table: Callable[[str, int, int], str]  # a table's declaration, from name, size and bits
     looked_up: Callable[[list[str], list[str]], str]  # a lookup, from tables and index words, highest bits first
     net: Callable[[str, WordType, str], tuple[str, str]]  # (declaration, statement), from name, type and value
-    register: Callable[[str, WordType, str], tuple[str, str]]  # (declaration, statement), from name, type and value
+    register: Callable[[str, WordType], str]  # a register's declaration, from name and type
+    zero: Callable[[WordType], str]  # the word 0 of a type
     result: Callable[[Field | None, str, str, WordType], str]  # assigns an output; the field is None without port y
 
 
@@ -57,16 +81,16 @@ class CoreWriter:
         """Returns the variables of the core's template."""
         language, inputs, outputs = self.language, input_fields(self.netlist), output_fields(self.netlist)
         offsets = {field.port: field.offset for field in inputs}
-        registers, updates, nets, body = [], [], [], []
+        registers, resets, updates, nets, body = [], [], [], [], []
         for net, cell in enumerate(self.netlist.cells):
             name, word = self.names[net], self.netlist.types[net]
             match cell:
                 case ir.Const():
                     continue
                 case ir.Register(a):
-                    declared, update = language.register(name, word, self.names[a])
-                    registers.append(declared)
-                    updates.append(update)
+                    registers.append(language.register(name, word))
+                    resets.append(f"{name} <= {language.zero(word)};")
+                    updates.append(f"{name} <= {self.names[a]};")
                     continue
                 case ir.Input(port):
                     if port not in offsets:
@@ -81,6 +105,8 @@ class CoreWriter:
         return {
             "module": module_name(self.netlist),
             "latency": self.netlist.latency,
+            "clocking": self.netlist.clocking,
+            "interface": interface(self.netlist.latency, self.netlist.clocking),
             "x_bits": max(1, width_of(inputs)),
             "y_bits": width_of(outputs),
             "title": self.netlist.title,
@@ -90,6 +116,7 @@ class CoreWriter:
             "registers": registers,
             "nets": nets,
             "body": body,
+            "resets": resets,
             "updates": updates,
             "results": [
                 language.result(results.get(port), port.name, self.names[net], self.netlist.types[net])

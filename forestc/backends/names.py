@@ -52,13 +52,13 @@ TAKEN: Mapping[str, frozenset[str]] = {
     # Some tools reject modules named like their ports, tasks or instances; Verilator uses `top`.
     "Verilog files": frozenset(
         """
-        accept aclk address address_held aresetn beat clear clear_wanted clk compare control core data_held dut
-        expected finish fire flight forestc_registered given idle in_valid inputs last_beat load meta none okay open
-        out_valid path pop push read read_at registers result results row rows_in rows_in_count rows_out
-        rows_out_count seen sent short_rows short_rows_count skipped_x skipped_y slverr stalls_in stalls_in_count
-        stalls_out stalls_out_count stored taken taken_next top unused unused_lanes unused_padding unused_read
-        unused_valid unused_x unused_y valid_core valid_held vectors write write_at wrong x x_held x_interface_info
-        x_interface_parameter x_next y y_core y_held y_next
+        accept aclk address address_held aresetn beat clear clear_wanted clk compare control core data_held dut en
+        en_held expected finish fire flight forestc_registered given idle in_valid inputs last_beat load meta none okay
+        open out_valid path pop push read read_at registers result results row rows_in rows_in_count rows_out
+        rows_out_count rst rst_held seen sent short_rows short_rows_count skipped_x skipped_y slverr stalls_in
+        stalls_in_count stalls_out stalls_out_count step stored taken taken_next top unused unused_lanes unused_padding
+        unused_read unused_valid unused_x unused_y valid_core valid_held vectors write write_at wrong x x_held
+        x_interface_info x_interface_parameter x_next y y_core y_held y_next
         """.split()  # noqa: SIM905
     ),
     # The VHDL package of a design declares these functions.

@@ -40,6 +40,7 @@ def emit(netlist: Netlist) -> dict[str, tuple[str, str]]:
     view = {
         "module": module,
         "clocked": bool(netlist.latency),
+        "clocking": netlist.clocking,
         "x_bits": width_of(inputs),
         "y_bits": width_of(outputs),
         "row": [_member(field, field.identifier, "x", "row", field.port.meaning or "a word") for field in inputs],

@@ -98,6 +98,7 @@ def emit(
         "cocotb": [sources[role] for role in ("cocotb", "words", "raw_rows") if role in sources],
         "version": __version__,
         "clocked": bool(netlist.latency),
+        "clocking": netlist.clocking,
         "x_bits": max(1, width_of(input_fields(netlist))),
         "y_bits": max(1, width_of(output_fields(netlist))),
         "serial": False,

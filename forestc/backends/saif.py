@@ -30,6 +30,8 @@ def _lines(netlist: Netlist, counts: NetActivity) -> Iterator[str]:
     if netlist.latency:
         half = counts.rows * PERIOD // 2
         yield _entry("clk", half, half, 2 * counts.rows)
+    for name, value in netlist.clocking.ports.items():
+        yield _entry(name, 2 * half * (not value), 2 * half * value, 0)
     outputs = dict(netlist.outputs)
     fields = output_fields(netlist)
     yield from _port("y", fields, outputs, counts)

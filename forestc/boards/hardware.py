@@ -114,6 +114,8 @@ def _core(netlist: Netlist, module: str) -> Callable[[Module, HardwarePort], Non
             m.d.comb += port.result_valid.eq(port.beat_valid)
         else:  # The beat stays, so y stays as well.
             ports |= {"i_clk": ClockSignal(), "i_in_valid": port.beat_valid & ~started, "o_out_valid": out_valid}
+            control = {"rst": ResetSignal(), "en": Const(1)}
+            ports |= {f"i_{name}": control[name] for name in netlist.clocking.ports}
             m.d.comb += port.result_valid.eq(done)
             m.d.sync += [started.eq(port.beat_valid), done.eq(done | out_valid)]
             with m.If(port.beat_ready):

@@ -544,6 +544,7 @@ def _figures(run: Compilation, level: Mapping[str, Any] | None, measured: Mappin
         "comparator_bits": sum(comparator_bits(n, table.thresholds(index)) for index, n in enumerate(numbers)),
         "cells": None if netlist is None else len(netlist.cells),
         "latency_cycles": None if netlist is None else netlist.latency,
+        "clocking": [] if netlist is None else netlist.clocking.words,
         "rows": agreed.rows,
         "accuracy": {"model": agreed.model, "compiled": agreed.compiled},
         "agreement": agreed.agreement,

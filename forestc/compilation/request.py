@@ -26,6 +26,7 @@ from forestc.fields.amounts import tolerance_of
 from forestc.fields.options import AN_OBJECT, Flag, grouped, recorded
 from forestc.lowering.timing import DEFAULT_FAMILY
 from forestc.lowering.trees import LoweringOptions
+from forestc.netlist.ports import Clocking
 from forestc.options.compile import CompileOptions
 from forestc.passes import passes_from
 from forestc.passes.base import Pass, print_pass
@@ -115,7 +116,22 @@ class Request:
                 )
             if not 0 < given.clock_mhz < math.inf:
                 raise OptionError(f"{given.clock_mhz:g} MHz", where=opt.clock, do="give a number of megahertz above 0")
+        for where in [opt.reset] * (given.reset != "none") + [opt.enable] * given.enable:
+            self._check_clocking(where)
         self.lowering  # noqa: B018  rejects an invalid latency or outputs
+
+    def _check_clocking(self, where: str) -> None:
+        """Raises OptionError unless all targets of hardware have registers. where: the option that needs them."""
+        without = [name for name in self.targets if TARGETS[name].lowered and not TARGETS[name].registers]
+        if without:
+            do = f"remove it, or leave {without[0]} out of {opt.target}"
+            raise OptionError(f"{without[0]} has no such port", where=where, do=do)
+        if not any(TARGETS[name].registers for name in self.targets):
+            add = " or ".join(name for name, target in TARGETS.items() if target.registers)
+            raise OptionError("no target has such a port", where=where, do=f"add the target {add}")
+        if not self.options.latency and (self.options.clock_mhz is None or not self.has_estimate):
+            do = f"give {opt.latency:N} or {opt.clock:MHZ}, or remove it"
+            raise OptionError("a combinational core has no registers", where=where, do=do)
 
     @property
     def has_hardware(self) -> bool:
@@ -129,7 +145,9 @@ class Request:
 
     @property
     def lowering(self) -> LoweringOptions:
-        return LoweringOptions(self.options.latency, self.options.outputs, family_of(self.options.device or ""))
+        given = self.options
+        clocking = Clocking(given.reset, given.enable)
+        return LoweringOptions(given.latency, given.outputs, family_of(given.device or ""), clocking)
 
     def of_folder(self, c: COptions, lowering: LoweringOptions, capacity: Capacity | None) -> dict[str, Any]:
         """Returns the options on which the folder's files depend, for the manifest.
@@ -138,6 +156,10 @@ class Request:
         given = self.options
         options: dict[str, Any] = {"targets": sorted(set(self.targets)), "latency": lowering.latency}
         options["outputs"] = given.outputs
+        if given.reset != "none":
+            options["reset"] = given.reset
+        if given.enable:
+            options["enable"] = True
         if lowering.family != DEFAULT_FAMILY:
             options["target"] = lowering.family
         options["c"] = c.c_record()

@@ -126,8 +126,8 @@ class CoreCircuit:
                 ports += [(f"{bus}_{name}", output, bits) for name, output, bits in channel]
             return _connected(f"{stream.module}_axis", ports)
         x_bits, y_bits = (max(1, width_of(fields(netlist))) for fields in (input_fields, output_fields))
-        clocked = bool(manifest["latency_cycles"])
-        return {"module": str(manifest["core"]), "clocked": clocked, "x_bits": x_bits, "y_bits": y_bits}
+        clocks = {"clocked": bool(netlist.latency), "clocking": netlist.clocking}
+        return {"module": str(manifest["core"]), **clocks, "x_bits": x_bits, "y_bits": y_bits}
 
     def figures(self, device: str, mhz: float | None) -> dict[str, Any]:
         expected = estimate(self.design.netlist, device) if estimated(device) and not self.stream else None

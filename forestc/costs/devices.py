@@ -49,13 +49,22 @@ class DeviceMemory:
         return min(-(-words // deep) * -(-bits // wide) for deep, wide in self.shapes)
 
 
-PORTS = ("clk", "in_valid", "out_valid", "load", "x", "y")  # ports of a design that is placed to measure it
+PORTS = (
+    "clk",
+    "in_valid",
+    "out_valid",
+    "load",
+    "x",
+    "y",
+    "rst",
+    "en",
+)  # ports of a design that is placed to measure it
 EBR = ((512, 36), (1024, 18), (2048, 9))
 BRAM = ((256, 16), (512, 8), (1024, 4), (2048, 2))
 DP8KC = ((512, 18), (1024, 9), (2048, 4), (4096, 2))
 CC_BRAM = ((512, 40), (1024, 20), (2048, 10), (4096, 5))
-QN88 = ("52", "25", "26", "27", "28", "29")
-BG400 = ("D12", "E17", "F13", "G13", "F14", "L16")
+QN88 = ("52", "25", "26", "27", "28", "29", "30", "31")
+BG400 = ("D12", "E17", "F13", "G13", "F14", "L16", "E18", "F16")
 
 
 @dataclass(frozen=True)

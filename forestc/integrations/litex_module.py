@@ -110,7 +110,8 @@ def core(netlist: Netlist, words: dict[str, Any], run: object) -> tuple[Any, dic
     from migen import Constant, If, Module, Signal
 
     logic, nets, updates = Module(), [], []
-    resets: set[Net] = set()  # Only registers of in_valid are reset.
+    resets: set[Net] = set()  # registers of in_valid are reset in any case, others if the netlist has a reset
+    every = netlist.clocking.reset != "none"
     for net, cell in enumerate(netlist.cells):
         word = netlist.types[net]
         shape = (word.width, word.signed)
@@ -122,7 +123,7 @@ def core(netlist: Netlist, words: dict[str, Any], run: object) -> tuple[Any, dic
                 if port.kind == "valid":
                     resets.add(net)
             case ir.Register(a):
-                if a in resets:
+                if a in resets or every:
                     resets.add(net)
                 nets.append(Signal(shape, name=net_name(net, cell), reset_less=net not in resets))
                 updates.append(nets[net].eq(nets[a]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from forestc.errors import ModelError, OptionError, known_names, opt
@@ -14,7 +14,7 @@ from forestc.lowering.sums import TABLE_BITS, plus, sums_of
 from forestc.lowering.timing import DEFAULT_FAMILY, DELAYS, pipelined
 from forestc.lowering.votes import COMBINED
 from forestc.netlist.ir import BIT, Netlist
-from forestc.netlist.ports import IN_VALID, OUT_VALID, label_port, score_port
+from forestc.netlist.ports import IN_VALID, OUT_VALID, PLAIN, Clocking, label_port, score_port
 
 Outputs: TypeAlias = Literal["auto", "label", "scores", "both"]
 
@@ -26,6 +26,7 @@ class LoweringOptions:
     latency: int = 0  # clock cycles from input to output; 0 is combinational
     outputs: Outputs = "auto"  # auto: label for classification, scores for regression
     family: str = DEFAULT_FAMILY  # key of DELAYS; its delays decide where registers go
+    clocking: Clocking = PLAIN  # of the registers, of which there are some only with latency
 
     def __post_init__(self) -> None:
         if not isinstance(self.latency, int) or not 0 <= self.latency <= 1000:
@@ -54,6 +55,7 @@ def lower_with_witness(forest: Forest, options: LoweringOptions | None = None) -
     if not options.latency:
         return netlist, witness
     netlist, renamed = pipelined(netlist, options.latency, DELAYS[options.family])
+    netlist = replace(netlist, clocking=options.clocking)
     # A removed net has the number -1; this indexes the last entry, so -1 is added there.
     return netlist, witness.renamed([*renamed, -1])
 

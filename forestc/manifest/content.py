@@ -21,7 +21,7 @@ from forestc.forest.text import print_forest
 from forestc.forest.words import word_example
 from forestc.lowering.draft import feature_word
 from forestc.netlist.ir import Netlist
-from forestc.netlist.ports import label_port, score_port
+from forestc.netlist.ports import Clocking, label_port, score_port
 from forestc.options.compile import CompileOptions
 from forestc.system.records import COUNT, FIGURE, INNER_PATH, TEXT, Schema
 
@@ -165,14 +165,17 @@ class _Hardware:
     inputs: list[Field]
     outputs: list[Field]
     latency: int
+    clocking: Clocking
 
     @staticmethod
     def of(netlist: Netlist) -> _Hardware:
-        return _Hardware(module_name(netlist), input_fields(netlist), output_fields(netlist), netlist.latency)
+        fields = input_fields(netlist), output_fields(netlist)
+        return _Hardware(module_name(netlist), *fields, netlist.latency, netlist.clocking)
 
     @property
     def ports(self) -> list[dict[str, Any]]:
-        clocked = [("clk", "in"), ("in_valid", "in"), ("out_valid", "out")] if self.latency else []
+        inputs = ["clk", *self.clocking.ports, "in_valid"]
+        clocked = [*((name, "in") for name in inputs), ("out_valid", "out")] if self.latency else []
         return [
             *({"name": name, "direction": way, "bits": 1} for name, way in clocked),
             {"name": "x", "direction": "in", "bits": max(1, width_of(self.inputs))},

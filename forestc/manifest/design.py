@@ -34,7 +34,7 @@ from forestc.manifest.fitted_estimator import FittedEstimator
 from forestc.manifest.notebook import shown_as
 from forestc.manifest.results import MEASURED, Command, Result, add_result, check_figures, read_results
 from forestc.netlist.ir import Netlist, WordType
-from forestc.netlist.ports import Port
+from forestc.netlist.ports import Clocking, Port
 from forestc.rows.encode import encode
 from forestc.system.records import TEXT, DamagedError, Schema, hold_text, inside, read_record, read_text, refusing
 from forestc.system.writing import check_name, left_by_simulator, replacing, writing
@@ -130,7 +130,7 @@ class Design(FittedEstimator):
 
     @property
     def lowering(self) -> LoweringOptions:
-        """The options of the netlist: latency, outputs and device family."""
+        """The options of the netlist: latency, outputs, device family and clocking."""
         return _lowering(self.manifest["options"])
 
     @property
@@ -508,7 +508,8 @@ def _forest(folder: Path, name: str, text: str) -> Forest:
 
 
 def _lowering(options: Mapping[str, Any]) -> LoweringOptions:
-    return LoweringOptions(options["latency"], options["outputs"], options.get("target", DEFAULT_FAMILY))
+    clocking = Clocking(options.get("reset", "none"), options.get("enable", False))
+    return LoweringOptions(options["latency"], options["outputs"], options.get("target", DEFAULT_FAMILY), clocking)
 
 
 def _check_options(options: Mapping[str, Any]) -> None:

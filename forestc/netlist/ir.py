@@ -18,7 +18,7 @@ loops. All paths from inputs to an output pass the same number of registers.
 | Shift    | a                | 2a: a shifted left by one bit             (unsigned a)     |
 | Extend   | a                | a, in a wider word of `width` bits        (unsigned a)     |
 | Compare  | a, b             | 1 if a < b                        (a, b of one type)       |
-| Register | a                | a, one clock earlier                                       |
+| Register | a                | a, one clock earlier; the netlist's `clocking` says more   |
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias, TypeVar, assert_never, cast
 
-from forestc.netlist.ports import Port
+from forestc.netlist.ports import PLAIN, Clocking, Port
 
 Net: TypeAlias = int
 FALSE: Net = 0
@@ -154,6 +154,7 @@ class Netlist:
     outputs: tuple[tuple[Port, Net], ...]  # output ports with their nets, in port order
     latency: int  # registers on every path from an input to an output
     title: str = ""  # describes the model in generated files
+    clocking: Clocking = PLAIN  # of all registers
 
     def __repr__(self) -> str:
         ports = f"{len(self.inputs):,} inputs, {len(self.outputs):,} outputs"

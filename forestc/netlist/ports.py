@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 PortKind: TypeAlias = Literal["word", "valid", "label", "score"]
+Reset: TypeAlias = Literal["none", "sync", "async"]
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,31 @@ class Port:
     meaning: str = ""
 
 
+@dataclass(frozen=True)
+class Clocking:
+    """How registers are clocked. Each starts at 0 and takes a word at the rising edge of the one clock.
+
+    reset: sync and async bring a port `rst`. While it is 1, all registers become 0, whatever `en` is: at the clock's
+    edge, or at once.
+    enable: brings a port `en`. While it is 0, registers keep their words.
+    """
+
+    reset: Reset = "none"
+    enable: bool = False
+
+    @property
+    def ports(self) -> dict[str, int]:
+        """The ports beside the clock, in order, with the values that let registers take words."""
+        return {**({} if self.reset == "none" else {"rst": 0}), **({"en": 1} if self.enable else {})}
+
+    @property
+    def words(self) -> list[str]:
+        """What the ports are, as in `synchronous reset` and `clock enable`."""
+        resets = {"none": [], "sync": ["synchronous reset"], "async": ["asynchronous reset"]}
+        return [*resets[self.reset], *["clock enable"] * self.enable]
+
+
+PLAIN = Clocking()  # neither reset nor enable
 IN_VALID, OUT_VALID = Port("in_valid", "valid"), Port("out_valid", "valid")
 
 

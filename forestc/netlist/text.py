@@ -6,7 +6,8 @@
     %4 = mux %3, %0, %1 : u1  @0.7
     output "label" = %4  label 0
 
-Nets 0 and 1 are implied. `u8` and `s8` are word types; `@tree.node` is the origin.
+Nets 0 and 1 are implied. `u8` and `s8` are word types; `@tree.node` is the origin. The first line may end with
+`  reset sync` or `  reset async`, then `  enable`.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ from typing import cast, get_args
 from forestc.errors import ModelError
 from forestc.netlist import ir
 from forestc.netlist.ir import Cell, Netlist, Origin, WordType, result_type
-from forestc.netlist.ports import Port, PortKind
+from forestc.netlist.ports import Clocking, Port, PortKind, Reset
 from forestc.netlist.verify import latencies, verify
 
 
 def print_netlist(netlist: Netlist) -> str:
-    lines = [f"netlist {json.dumps(netlist.name)}{f' {json.dumps(netlist.title)}' if netlist.title else ''}"]
+    title, clocking = f" {json.dumps(netlist.title)}" * bool(netlist.title), netlist.clocking
+    reset = f"  reset {clocking.reset}" * (clocking.reset != "none")
+    lines = [f"netlist {json.dumps(netlist.name)}{title}{reset}{'  enable' * clocking.enable}"]
     for net, cell in enumerate(netlist.cells):
         if net < 2:
             continue
@@ -66,7 +69,9 @@ def operation(kind: type[Cell]) -> str:
 _OF_NETS = {operation(kind): kind for kind in (*get_args(ir.Gate), ir.Mux, ir.Shift, ir.Compare, ir.Register)}
 _TEXT = r'"(?:[^"\\]|\\.)*"'
 _PORT = rf"(?:  (?P<kind>word|valid|label|score) (?P<index>\d+)(?: (?P<title>{_TEXT}) (?P<meaning>{_TEXT}))?)?"
-_HEAD = re.compile(rf"netlist (?P<name>{_TEXT})(?: (?P<title>{_TEXT}))?")
+_HEAD = re.compile(
+    rf"netlist (?P<name>{_TEXT})(?: (?P<title>{_TEXT}))?(?:  reset (?P<reset>sync|async))?(?P<enable>  enable)?"
+)
 _LINE = re.compile(
     rf"%(?P<net>\d+) = (?P<op>\w+) (?P<args>{_TEXT}|[-%\d, ]+) : (?P<sign>[us])(?P<width>\d+)"
     rf"(?:  @(?P<tree>-?\d+)\.(?P<node>-?\d+))?{_PORT}"
@@ -127,7 +132,8 @@ def parse_netlist(text: str) -> Netlist:
         )
     latency = max([0, *(delays[net] for _, net in outputs)])
     name, title = _string(head["name"]), _string(head["title"])
-    netlist = Netlist(name, tuple(cells), tuple(types), tuple(origins), tuple(outputs), latency, title)
+    clocking = Clocking(cast("Reset", head["reset"] or "none"), bool(head["enable"]))
+    netlist = Netlist(name, tuple(cells), tuple(types), tuple(origins), tuple(outputs), latency, title, clocking)
     verify(netlist)
     return netlist
 

@@ -64,6 +64,8 @@ def verify(netlist: Netlist) -> None:
                 raise fail(net, "registers a constant")
             arrival += 1
         delays.append(arrival)
+    if netlist.clocking.ports and not netlist.latency:
+        raise InternalError("has a reset or an enable, and no registers", where=f"netlist {netlist.name}")
     if not netlist.outputs:
         raise InternalError("has no output", where=f"netlist {netlist.name}")
     if len({port.name for port, _ in netlist.outputs}) != len(netlist.outputs):

@@ -151,6 +151,15 @@ class _ModelAndHardware:
         "clock cycles from input to output; 0: combinational",
         schema={"type": "integer", "minimum": 0},
     )
+    reset: Literal["none", "sync", "async"] = option(
+        "none",
+        "--reset",
+        "reset of all registers by a port rst, high for reset: sync, at the clock's edge, or async; none: registers "
+        "only have initial values",
+    )
+    enable: bool = option(
+        False, "--enable", "add a port en, a clock enable: while it is low, registers keep their words"
+    )
     outputs: Literal["auto", "label", "scores", "both"] = option(
         "auto", "--outputs", "what the hardware returns: auto, label, scores or both"
     )

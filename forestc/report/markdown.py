@@ -47,7 +47,7 @@ def compile_report(
         ("comparator bits", f"{figures['comparator_bits']}"),
     ]
     if figures["latency_cycles"] is not None:
-        sizes.append(("latency", counted(figures["latency_cycles"], "cycle")))
+        sizes.append(("latency", ", ".join([counted(figures["latency_cycles"], "cycle"), *figures["clocking"]])))
     promises = [(_code(step.name), step.promise, _meaning(step), f"{step.inputs_checked}") for step in steps]
 
     def section(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

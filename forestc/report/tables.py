@@ -128,7 +128,7 @@ def compile_tables(figures: Mapping[str, Any]) -> list[Table | Text]:
         ("comparator bits", f"{figures['comparator_bits']:,}"),
     ]
     if figures["latency_cycles"] is not None:
-        rows.append(("latency", counted(figures["latency_cycles"], "cycle")))
+        rows.append(("latency", ", ".join([counted(figures["latency_cycles"], "cycle"), *figures["clocking"]])))
     if (evidence := (figures["level"] or {}).get("evidence")) is not None:
         low, high = evidence["interval"]
         _, points, shown = _unit(evidence["measure"])

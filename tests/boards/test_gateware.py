@@ -23,8 +23,14 @@ PLAIN = {"latency": 0}
 VARIANTS = {
     "combinational": PLAIN,
     "pipelined": {"latency": 3},
+    "reset and enable": {"latency": 3, "reset": "async", "enable": True},
     "streamed": {"latency": 2, "stream": forestc.StreamOptions(tdata_bits=8, registers=True)},
-    "aligned": {"latency": 1, "stream": forestc.StreamOptions(tdata_bits=16, align=16)},
+    "aligned": {
+        "latency": 1,
+        "reset": "sync",
+        "enable": True,
+        "stream": forestc.StreamOptions(tdata_bits=16, align=16),
+    },
 }
 
 

@@ -58,8 +58,8 @@ def test_what_is_written_is_read_and_printed_with_its_meaning(part):
         random = np.random.default_rng(seed)
         words = random_words(forest, np.zeros((1, len(forest.features)), dtype=np.int64), 64, random)
         clocks = [words] * (netlist.latency + 1)
-        valid = [np.ones(64, dtype=np.uint64)] * len(clocks)
-        *_, (y, out_valid) = run_core(core, netlist, clocks, valid)
+        driven = [{"in_valid": np.ones(64, dtype=np.uint64)}] * len(clocks)
+        *_, (y, out_valid) = run_core(core, netlist, clocks, driven)
         wanted = pack(output_fields(netlist), expected(forest, netlist, words))
         got = [sum(int(lane) << 32 * place for place, lane in enumerate(row)) for row in y.tolist()]
         assert got == wanted and (out_valid == 1).all()
@@ -80,7 +80,9 @@ def test_small_sums_are_read_as_sums_and_must_hold_them():
     netlist = lowered(forest, 0)
     text = core_of(forest, netlist)
     words = np.array(list(np.ndindex(16, 16, 16, 16)), dtype=np.int64)[::7]
-    *_, (y, _) = run_core(read_core(text.encode()), netlist, [words], [np.ones(len(words), dtype=np.uint64)])
+    *_, (y, _) = run_core(
+        read_core(text.encode()), netlist, [words], [{"in_valid": np.ones(len(words), dtype=np.uint64)}]
+    )
     wanted = pack(output_fields(netlist), expected(forest, netlist, words))
     assert [sum(int(lane) << 32 * place for place, lane in enumerate(row)) for row in y.tolist()] == wanted
     table, count = (
@@ -109,7 +111,7 @@ def test_words_that_are_added_more_than_once_and_constants_are_in_the_tables():
     assert "SUM_2_2x2_PLUS3_BIT3[{x1, x0}]" in text
     core = read_core(text.encode())
     words = np.array(list(np.ndindex(4, 4)), dtype=np.int64)
-    *_, (y, _) = run_core(core, netlist, [words], [np.ones(16, dtype=np.uint64)])
+    *_, (y, _) = run_core(core, netlist, [words], [{"in_valid": np.ones(16, dtype=np.uint64)}])
     assert [int(row[0]) for row in y] == [int(p + 2 * q + 3 < 9) for p, q in words.tolist()]
     assert "the table does not hold bit 0" in outside(text.replace("PLUS3", "PLUS2").encode())
 
@@ -371,6 +373,7 @@ def test_what_is_proved_all_three_tools_read_alike(kind, need_tool, tmp_path):
         x_lanes=-(-sum(f.word.width for f in input_fields(netlist)) // 32),
         y_lanes=1,
         latency=netlist.latency,
+        clocking=netlist.clocking,
     )
     program = verilator.build(tool, ["core.v"], top, main, tmp_path)
     data = forestc.backends.ports.packed_bytes(input_fields(netlist), words).astype("<u4").tobytes()

@@ -1,6 +1,7 @@
 // Module small_model: 2 trees, 10 nodes
 // Written by forestc; change the model and compile again rather than this file.
 // Verilog-2005, no vendor primitives. Latency 0 cycle(s), initiation interval 1.
+// Combinational, without a clock: y follows x.
 //
 // x, 17 bits: the features' words
 //   [7:0] x0_a_b: uint8: floor(float32(value)), saturated to 0..255; 90.0 becomes 90

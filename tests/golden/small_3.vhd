@@ -1,6 +1,10 @@
 -- Entity small_model: 2 trees, 10 nodes
 -- Written by forestc; change the model and compile again rather than this file.
 -- VHDL-93, no vendor primitives. Latency 3 cycle(s), initiation interval 1.
+-- Each clock takes a row. in_valid goes along with it, comes out as out_valid beside y, and halts nothing.
+-- No back pressure: a result stays for one clock. Compile with --stream for a receiver that may have to wait.
+-- No reset: all registers start at 0.
+-- No clock enable.
 --
 -- x, 17 bits: the features' words
 --   [7:0] x0_a_b: uint8: floor(float32(value)), saturated to 0..255; 90.0 becomes 90

@@ -15,6 +15,7 @@ def _code() -> Code:
 TARGET = Target(
     name="amaranth",
     help="components of Amaranth",
+    registers=True,
     layout=(
         (
             "`amaranth/NAME_amaranth.py`",

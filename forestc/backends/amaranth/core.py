@@ -38,6 +38,7 @@ def emit(netlist: Netlist) -> dict[str, str]:
         module=module_name(netlist),
         core=core_name(netlist),
         latency=netlist.latency,
+        clocking=netlist.clocking,
         title=netlist.title,
         x_map=[input_note(field) for field in inputs] or ["none: the result is constant"],
         y_map=[output_note(field) for field in outputs],
@@ -84,7 +85,8 @@ class _AmaranthWriter:
 
     def body(self) -> list[str]:
         lines = []
-        valid: set[Net] = set()  # nets whose registers have a reset; the words of rows need none
+        valid: set[Net] = set()  # nets whose registers have a reset in any case; the words of rows need none
+        every = self.netlist.clocking.reset != "none"
         for net, cell in enumerate(self.netlist.cells):
             name, shape = self.names[net], _shape(self.netlist.types[net])
             match cell:
@@ -97,7 +99,7 @@ class _AmaranthWriter:
                         valid.add(net)
                 case ir.Register(a):
                     reset = ""
-                    if a in valid:
+                    if a in valid or every:
                         valid.add(net)
                         reset = ", reset_less=False"
                     lines.append(f'{name} = _register(m, "{name}", {shape}, {self.names[a]}{reset})')

@@ -88,6 +88,7 @@ def emit(
     view = {
         **vars(stream),
         **_wiring(stream, spelling),
+        "clocking": netlist.clocking,
         "files": core,
         "language": core.language,
         "result_bits": stream.result_bits,

@@ -15,6 +15,7 @@ def _code() -> Code:
 TARGET = Target(
     name="verilog",
     help="a core in Verilog-2005, without vendor primitives",
+    registers=True,
     layout=(
         (
             "`verilog/NAME.v`",

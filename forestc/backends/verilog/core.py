@@ -19,11 +19,8 @@ def emit(netlist: Netlist) -> dict[str, str]:
     """Returns {file name: text} of the core and its test bench."""
     module, writer = module_name(netlist), CoreWriter(netlist, VERILOG)
     view = writer.view()
-    names = [writer.names[net] for net, cell in enumerate(netlist.cells) if isinstance(cell, ir.Register)]
-    words = [netlist.types[net] for net, cell in enumerate(netlist.cells) if isinstance(cell, ir.Register)]
-    resets = [f"{name} = {word.width}'d0;" for name, word in zip(names, words, strict=True)]
     unused = _unused(netlist, writer.names) if input_fields(netlist) else ["x"]
-    core = render("verilog/core.v.j2", **view, resets=resets, unused=unused)
+    core = render("verilog/core.v.j2", **view, unused=unused)
     return {f"{module}.v": core, f"{module}_tb.v": render("verilog/bench.v.j2", **view)}
 
 
@@ -75,7 +72,8 @@ VERILOG = Language(
     table=lambda name, size, values: f"localparam [{size - 1}:0] {name} = {size}'h{values:x};",
     looked_up=_looked_up,
     net=lambda name, word, value: ("", f"wire {_range(word)}{name} = {value};"),
-    register=lambda name, word, value: (f"reg {_range(word)}{name};", f"{name} <= {value};"),
+    register=lambda name, word: f"reg {_range(word)}{name};",
+    zero=lambda word: _literal(0, word),
     result=_result,
 )
 

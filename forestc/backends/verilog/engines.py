@@ -31,6 +31,7 @@ class VerilatorEngine:
             x_lanes=max(1, -(-width_of(self.inputs) // 32)),
             y_lanes=self.y_lanes,
             latency=self.netlist.latency,
+            clocking=self.netlist.clocking,
         )
         top = hdl.module_name(self.netlist)
         self.program = verilator.build(tool, [source], top, main, folder)

@@ -16,6 +16,7 @@ _RUNS = "runs the VHDL and its test bench"
 TARGET = Target(
     name="vhdl",
     help="a core in VHDL-93",
+    registers=True,
     layout=(
         (
             "`vhdl/NAME.vhd`, `NAME_tb.vhd`, `vectors.txt`",

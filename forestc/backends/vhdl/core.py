@@ -63,9 +63,8 @@ def _looked_up(tables: list[str], words: list[str]) -> str:
     return " & ".join(f"{table}(to_integer(unsigned'({index})))" for table in tables)
 
 
-def _register(name: str, word: WordType, value: str) -> tuple[str, str]:
-    start = "'0'" if word.width == 1 else "(others => '0')"
-    return f"signal {name} : {type_name(word)} := {start};", f"{name} <= {value};"
+def _zero(word: WordType) -> str:
+    return "'0'" if word.width == 1 else "(others => '0')"
 
 
 def _result(field: Field | None, port: str, name: str, word: WordType) -> str:
@@ -90,6 +89,7 @@ VHDL = Language(
     table=lambda name, size, values: f'constant {name} : std_logic_vector({size - 1} downto 0) := "{values:0{size}b}";',
     looked_up=_looked_up,
     net=lambda name, word, value: (f"signal {name} : {type_name(word)};", f"{name} <= {value};"),
-    register=_register,
+    register=lambda name, word: f"signal {name} : {type_name(word)} := {_zero(word)};",
+    zero=_zero,
     result=_result,
 )

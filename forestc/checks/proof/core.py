@@ -15,7 +15,7 @@ from forestc.backends.vectors import expected
 from forestc.checks.proof.whole import TRIED, trial_words
 from forestc.forest.ir import Forest
 from forestc.netlist.ir import Netlist, WordType
-from forestc.netlist.ports import Port
+from forestc.netlist.ports import PLAIN, Clocking, Port, Reset
 
 
 class Literal(NamedTuple):
@@ -77,6 +77,9 @@ class Slice(NamedTuple):
     low: int
 
 
+EDGES: Mapping[Reset, str] = {
+    "none": "posedge clk", "sync": "posedge clk", "async": "posedge clk or posedge rst",
+}  # fmt: skip
 Expression: TypeAlias = Choose | Addition | Comparison | Membership | Chain | Inverted | Slice
 
 
@@ -88,6 +91,7 @@ class Core:
     clocked: bool
     x_bits: int
     y_bits: int
+    clocking: Clocking = PLAIN
     widths: dict[str, int] = field(default_factory=dict)
     registers: dict[str, str] = field(default_factory=dict)  # name of the word that each register takes
     wires: dict[str, Expression] = field(default_factory=dict)  # expressions by name; each reads only earlier wires
@@ -95,14 +99,20 @@ class Core:
     out_valid: str = ""
 
     def text(self) -> str:
-        clocked = ["input wire clk", "input wire in_valid", "output wire out_valid"] if self.clocked else []
-        ports = [*clocked, f"input wire [{self.x_bits - 1}:0] x", f"output wire [{self.y_bits - 1}:0] y"]
+        inputs = [f"input wire {name}" for name in ("clk", *self.clocking.ports, "in_valid")]
+        ports = [
+            *(["output wire out_valid", *inputs] if self.clocked else []),
+            f"input wire [{self.x_bits - 1}:0] x",
+            f"output wire [{self.y_bits - 1}:0] y",
+        ]
         lines = [f"module {self.name} ({', '.join(ports)});"]
         lines += [f"reg [{self.widths[name] - 1}:0] {name};" for name in self.registers]
         lines += [f"wire [{self.widths[name] - 1}:0] {name} = {_printed(what)};" for name, what in self.wires.items()]
         for name, source in self.registers.items():
             lines.append(f"initial {name} = {self.widths[name]}'d0;")
-            lines.append(f"always @(posedge clk) {name} <= {source};")
+            reset = f"if (rst) {name} <= {self.widths[name]}'d0; else " * (self.clocking.reset != "none")
+            enable = "if (en) " * self.clocking.enable
+            lines.append(f"always @({EDGES[self.clocking.reset]}) {reset}{enable}{name} <= {source};")
         lines += [f"assign y[{high}:{low}] = {word_text(what)};" for (high, low), what in self.results.items()]
         lines += [f"assign out_valid = {self.out_valid};"] if self.clocked else []
         return "\n".join([*lines, "endmodule", ""])
@@ -143,7 +153,9 @@ def _operand(operand: Addend) -> str:
 
 # An array with a word's value in each simulated sequence of inputs. Words have at most 64 bits.
 Patterns: TypeAlias = NDArray[np.uint64]
-AFTER = 3  # clocks simulated from the first result on
+AFTER = 3  # clocks simulated from the first result on, if no port halts the core
+DRIVEN = {"in_valid": 0.5, "rst": 0.05, "en": 0.75}  # share of ones on each port, if the core has it
+NO_ROW = -1  # stands for a stage without a row since the start or the reset
 BITS = np.uint64(1)  # masks the lowest bit
 
 
@@ -155,45 +167,66 @@ def wrong_cycle(core: Core, forest: Forest, netlist: Netlist, tried: int = TRIED
         return "it has a clock, and the netlist has none" if core.clocked else "it has no clock"
     if (core.x_bits, core.y_bits) != (max(1, width_of(input_fields(netlist))), width_of(outputs)):
         return f"its ports have {core.x_bits} and {core.y_bits} bits"
+    if core.clocking != netlist.clocking:
+        has, should = (" and ".join(one.clocking.words) or "no reset" for one in (core, netlist))
+        return f"its registers have {has}, should have {should}"
     latency = netlist.latency
     random = np.random.default_rng(0)
     pool = np.concatenate(list(trial_words(forest, tried)))
-    clocks = latency + AFTER if latency else 1
+    clocks = (latency + AFTER) * (2 if netlist.clocking.ports else 1) if latency else 1
     rows = pool if not latency else pool[random.integers(0, len(pool), tried)]
-    words = [rows[random.permutation(len(rows))] for _ in range(clocks)]
-    valid = [random.integers(0, 2, len(rows)).astype(np.uint64) for _ in range(clocks)]
-    for clock, (y, out_valid) in enumerate(run_core(core, netlist, words, valid)):
-        due = valid[clock - latency] if clock >= latency else np.zeros(len(rows), dtype=np.uint64)
-        if latency and (wrong := np.flatnonzero(out_valid != due)).size:
-            return f"out_valid is {int(out_valid[wrong[0]])} at clock {clock}, should be {int(due[wrong[0]])}"
-        if clock < latency:
-            continue
-        reference = expected(forest, netlist, words[clock - latency])
-        got = unpacked(outputs, y)
-        if (rows_wrong := np.flatnonzero((got != reference).any(axis=1))).size:
+    reference = expected(forest, netlist, rows)
+    orders = [random.permutation(len(rows)) for _ in range(clocks)]
+    driven = [
+        {name: (random.random(len(rows)) < share).astype(np.uint64) for name, share in DRIVEN.items()}
+        for _ in range(clocks)
+    ]
+    flight = np.full((latency + 1, len(rows)), NO_ROW)  # the row at the inputs and behind each stage of registers
+    valid = np.zeros((latency + 1, len(rows)), dtype=np.uint64)
+    steps = zip(orders, driven, run_core(core, netlist, [rows[order] for order in orders], driven), strict=True)
+    for clock, (order, ports, (y, out_valid)) in enumerate(steps):
+        reset = (netlist.clocking.reset != "none") & (ports["rst"] == 1)
+        if netlist.clocking.reset == "async":
+            flight[:, reset], valid[:, reset] = NO_ROW, 0
+        flight[0], valid[0] = order, ports["in_valid"]
+        if latency and (wrong := np.flatnonzero(out_valid != valid[-1])).size:
+            return f"out_valid is {int(out_valid[wrong[0]])} at clock {clock}, should be {int(valid[-1, wrong[0]])}"
+        due, got = flight[-1], unpacked(outputs, y)
+        if (rows_wrong := np.flatnonzero((due != NO_ROW) & (got != reference[due]).any(axis=1))).size:
             first = int(rows_wrong[0])
-            where = ", ".join(f"x{k}={value}" for k, value in enumerate(words[clock - latency][first].tolist()))
-            return f"it gives {got[first].tolist()} where the forest gives {reference[first].tolist()}, at {where}"
+            where = ", ".join(f"x{k}={value}" for k, value in enumerate(rows[due[first]].tolist()))
+            return f"it gives {got[first].tolist()} where the forest gives {reference[due[first]].tolist()}, at {where}"
+        moves = (ports["en"] == 1) | (not netlist.clocking.enable)
+        flight[1:, moves], valid[1:, moves] = flight[:-1, moves], valid[:-1, moves]
+        flight[:, reset], valid[:, reset] = NO_ROW, 0
     return None
 
 
 def run_core(
-    core: Core, netlist: Netlist, words: list[NDArray[np.int64]], valid: list[Patterns]
+    core: Core, netlist: Netlist, words: list[NDArray[np.int64]], driven: list[dict[str, Patterns]]
 ) -> Iterator[tuple[NDArray[np.uint32], Patterns]]:
     """Simulates a core. Yields (y, out_valid) for each clock, y packed into 32-bit words.
-    words: inputs (sequences, features) for each clock. valid: in_valid for each clock."""
+    words: inputs (sequences, features) for each clock. driven: in_valid and, if the core has them, rst and en."""
     count = len(words[0])
     state = {name: np.zeros(count, dtype=np.uint64) for name in core.registers}
     fields = [Field(Port(""), low, WordType(high - low + 1, False)) for high, low in core.results]
-    for rows, now in zip(words, valid, strict=True):
+    zero, clocking = np.uint64(0), core.clocking
+    for rows, now in zip(words, driven, strict=True):
         x = packed_bytes(input_fields(netlist), rows)
-        values = {**state, "in_valid": now}
+        if clocking.reset == "async":
+            state = {name: np.where(now["rst"] == 1, zero, word) for name, word in state.items()}
+        values = {**state, **now}
         for name, what in core.wires.items():
             values[name] = _evaluated(core, what, values, x)
         results = [_word(word, values, count) for word in core.results.values()]
         y = packed_bytes(fields, np.stack(results, axis=1).view(np.int64))
-        yield y, values[core.out_valid] if core.clocked else now
-        state = {name: values[source] for name, source in core.registers.items()}
+        yield y, values[core.out_valid] if core.clocked else now["in_valid"]
+        taken = {name: values[source] for name, source in core.registers.items()}
+        if clocking.enable:
+            taken = {name: np.where(now["en"] == 1, word, state[name]) for name, word in taken.items()}
+        if clocking.reset != "none":
+            taken = {name: np.where(now["rst"] == 1, zero, word) for name, word in taken.items()}
+        state = taken
 
 
 def _word(word: Word, values: Mapping[str, Patterns], count: int) -> Patterns:

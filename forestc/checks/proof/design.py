@@ -10,9 +10,10 @@ import importlib.util
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 from forestc.backends.base import Gives
-from forestc.backends.hdl import module_name
+from forestc.backends.hdl import SENTENCES, module_name
 from forestc.backends.table import file_of, gives
 from forestc.checks.proof.core import wrong_cycle
 from forestc.checks.proof.engine import prove_engine
@@ -25,6 +26,7 @@ from forestc.errors import CheckError
 from forestc.forest.ir import Forest
 from forestc.manifest.design import Design
 from forestc.netlist.ir import Netlist
+from forestc.netlist.ports import Reset
 from forestc.toolchain.ghdl import as_verilog, need_ghdl
 from forestc.toolchain.yosys import need_yosys
 
@@ -44,8 +46,7 @@ def prove_verilog(
     leaves the proof undecided. Raises ToolError if yosys fails."""
     proof = proof or Proof()
     progress("proof: the Verilog, net by net")
-    top = module_name(netlist)
-    wrong = None
+    top, reset, wrong = module_name(netlist), netlist.clocking.reset, None
     with Running(proof, ProofPart("verilog", asked=1)) as part:
         try:
             core = read_core(data)
@@ -53,7 +54,7 @@ def prove_verilog(
                 raise OutsideError(1, f"the module is not {top}")
             if len(core.wires) * (1 + netlist.latency) <= FEW and (wrong := wrong_cycle(core, forest, netlist, QUICK)):
                 raise CheckError(f"the netlist does not equal the Verilog: {wrong}", where="the proof")
-            prove_equal(core, rtlil(netlist, top), "the netlist", native=native)
+            prove_equal(core, rtlil(netlist, top), "the netlist", reset=reset, native=native)
             part.proved = 1
         except OutsideError as error:
             part.why = str(error)
@@ -71,25 +72,34 @@ _TYPE = r"(?:std_logic|(?:unsigned|signed|std_logic_vector)\(\d+ downto 0\))"
 _WORDS = r"x|in_valid|and|or|not|when|else|downto|to_integer|resize|unsigned'|unsigned|signed|std_logic_vector"
 _TOKEN = rf"(?:{_NET}|{_TABLE}|{_WORDS}|\d+|'[01]'|\"[01]+\"|[()&+<=,])"
 _VALUE = rf"(?:{_TOKEN}(?: |(?=[(),;'\"])|(?<=[(])))+"
+_SENTENCES = "|".join(f" {re.escape(line)}" for line in sorted(SENTENCES))
 _HEAD = (
     r"(?: Entity \w+: \d+ trees, \d+ nodes"
     r"| VHDL-93, no vendor primitives\. Latency \d+ cycle\(s\), initiation interval 1\."
     r"| Written by forestc; change the model and compile again rather than this file\.| [xy], \d+ bits: the [a-z' ]+"
-    r"|   \[\d+:\d+\] \w+: [ -~]*|   none: the result is constant)?"
+    rf"|   \[\d+:\d+\] \w+: [ -~]*|   none: the result is constant|{_SENTENCES})?"
 )
 _NOTE = rf"(?:  -- {_NET} < -?\d+(?:, tree \d+, node \d+)?)?"
+_ZERO = r"(?:'0'|\(others => '0'\))"
 _FORMS = (
     rf"--{_HEAD}",
     r"library ieee;|use ieee\.(?:std_logic_1164|numeric_std)\.all;",
-    r"(?P<once>entity \w+ is|architecture rtl of \w+ is|    process \(clk\))",
-    r"    port \(|        (?:clk|in_valid) : in std_logic;|        out_valid : out std_logic;",
+    r"(?P<once>entity \w+ is|architecture rtl of \w+ is|    process \(LIST\))",
+    r"    port \(|        (?:clk|rst|en|in_valid) : in std_logic;|        out_valid : out std_logic;",
     r"        (?:x : in|y : out) std_logic_vector\(\d+ downto 0\);?",
-    rf"    signal {_NET} : {_TYPE}(?: := (?:'0'|\(others => '0'\)))?;|    constant {_TABLE} : {_TYPE} := \"[01]+\";",
-    rf"    (?:        )?(?:{_NET}|out_valid|y\(\d+(?: downto \d+)?\)) <= {_VALUE};{_NOTE}",
-    r"begin|    begin|        if rising_edge\(clk\) then|        end if;|    end process;|    \);",
+    rf"    signal {_NET} : {_TYPE}(?: := {_ZERO})?;|    constant {_TABLE} : {_TYPE} := \"[01]+\";",
+    rf"    (?:    ){{2,3}}r\d+ <= {_ZERO};",
+    rf"    (?:(?:    ){{2,3}})?(?:{_NET}|out_valid|y\(\d+(?: downto \d+)?\)) <= {_VALUE};{_NOTE}",
+    r"begin|    begin|        (?:els)?if rising_edge\(clk\) then|        (?:    )?if rst = '1' then",
+    r"            (?:(?:els)?if en = '1' then|else)|        (?:    )?end if;|    end process;|    \);",
     r"end (?:entity|architecture);|",
 )
-_LINES = re.compile("|".join(_FORMS))
+
+
+@cache
+def _lines(reset: Reset) -> re.Pattern[str]:
+    events = "clk, rst" if reset == "async" else "clk"
+    return re.compile("|".join(_FORMS).replace("LIST", events))
 
 
 @dataclass(frozen=True)
@@ -103,11 +113,13 @@ class _Synthesized:
         return self.verilog
 
 
-def outside(data: bytes) -> str:
-    """Returns a message on the first line with a form that forestc does not write; "" if there is none."""
+def outside(data: bytes, reset: Reset = "none") -> str:
+    """Returns a message on the first line with a form that forestc does not write; "" if there is none. reset: that of
+    the netlist; tools read an asynchronous reset without `rst` in the process's list in different ways."""
     once: set[str] = set()
+    lines = _lines(reset)
     for number, line in enumerate(data.split(b"\n"), 1):
-        match = _LINES.fullmatch(line.decode("latin-1"))
+        match = lines.fullmatch(line.decode("latin-1"))
         if match is None or not match[0].isascii():
             return f"line {number} is outside the VHDL that the proof reads"
         if match["once"]:
@@ -129,14 +141,15 @@ def prove_vhdl(
     GHDL, ToolError if GHDL or yosys fails."""
     proof = proof or Proof()
     progress("proof: the VHDL, net by net")
-    top = module_name(netlist)
+    top, reset = module_name(netlist), netlist.clocking.reset
     with Running(proof, ProofPart("vhdl", asked=1)) as part:
-        part.why = outside(data)
+        part.why = outside(data, reset)
         if not part.why:
             try:
                 gold = _Synthesized(top, as_verilog([data], top))
                 # yosys takes the unreachable default of GHDL's tables for unknown bits.
-                prove_equal(gold, rtlil(netlist, top), "the netlist", than="the VHDL", unknown=True, native=native)
+                gate = rtlil(netlist, top)
+                prove_equal(gold, gate, "the netlist", than="the VHDL", unknown=True, reset=reset, native=native)
                 part.proved = 1
             except CheckError as error:
                 part.why = error.what

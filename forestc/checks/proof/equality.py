@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol, assert_never
 
@@ -21,6 +22,7 @@ from forestc.checks.proof.verilog_text import read_core
 from forestc.errors import CheckError, ToolError
 from forestc.netlist import ir
 from forestc.netlist.ir import Cell, Net, Netlist, SumCell, WordType, linear
+from forestc.netlist.ports import Reset
 from forestc.toolchain.yosys import run_yosys
 
 _SCRIPT = """
@@ -40,6 +42,7 @@ rename {top} gate
 miter -equiv gold gate ports
 delete ports
 opt_clean
+{registers}
 equiv_make gold gate equiv
 cd equiv
 opt_expr
@@ -60,6 +63,19 @@ equiv_simple -short
 tee -q -o status.txt equiv_status
 equiv_status -assert
 """
+# Makes logic in front of plain registers of resets and enables. The asynchronous reset of all registers must be `rst`.
+_TO_PLAIN: Mapping[Reset, str] = {
+    "none": "dffunmap",
+    "sync": "dffunmap",
+    "async": """
+dffunmap -ce-only
+simplemap t:$adff
+select -assert-none t:$*dff* t:$_*DFF* %u t:$_DFF_PP0_ %d
+select -assert-none t:$_DFF_PP0_ %ci1:+[R] t:* %d w:rst %d
+async2sync
+dffunmap
+""",
+}
 # Matches the end of status.txt: all nets are proved, or none was left to prove.
 _PROVED = re.compile(
     r"(?:Found (\d+) \$equiv cells in equiv:\n  Of those cells \1 are proven and 0 are unproven\.\n"
@@ -68,6 +84,7 @@ _PROVED = re.compile(
 _NO_UNKNOWN = "select -assert-none t:$any*"  # yosys command that refuses unknown bits
 SHOWN = 3  # limits the nets named in an error message
 _REFUSED = ("unproven", "Assertion failed", "No matching port", "problems in 'check -assert'", "selection is not empty")
+_LISTED = re.compile(r"(?:\| (?:gold|gate|equiv)/\S+ ){2}")  # a failed assertion's list, if it hides the line before it
 
 
 def prove_component(netlist: Netlist, *, seconds: float = 3600) -> None:
@@ -79,7 +96,7 @@ def prove_component(netlist: Netlist, *, seconds: float = 3600) -> None:
     top = hdl.module_name(netlist)
     gate: str = component.convert(rtlil)
     core = read_core(verilog.emit(netlist)[f"{top}.v"].encode())
-    prove_equal(core, gate, "the Amaranth component", seconds=seconds)
+    prove_equal(core, gate, "the Amaranth component", reset=netlist.clocking.reset, seconds=seconds)
 
 
 class Described(Protocol):
@@ -96,11 +113,13 @@ def prove_equal(
     *,
     than: str = "the Verilog",
     unknown: bool = False,
+    reset: Reset = "none",
     native: bool = False,
     seconds: float = 3600,
 ) -> None:
     """Proves a Verilog module `gold` and an RTLIL module `gate` equal for all inputs. unknown: True if gold may have
-    undefined bits. Raises CheckError if the modules may differ, ToolError if yosys fails."""
+    undefined bits. reset: of the registers of both. Raises CheckError if the modules may differ, ToolError if yosys
+    fails."""
     # yosys would give a register without an initial value the other side's value.
     if start := re.search(r"attribute \\init \d+'[01]*[^01\s].*", gate):
         raise CheckError(f"{what} does not equal {than}: a register starts unknown: {start.group()}", where="the proof")
@@ -110,14 +129,14 @@ def prove_equal(
         (folder / "gate.il").write_text(gate)
         try:
             run_yosys(
-                _SCRIPT.format(top=gold.name, unknown="" if unknown else _NO_UNKNOWN),
+                _SCRIPT.format(top=gold.name, unknown="" if unknown else _NO_UNKNOWN, registers=_TO_PLAIN[reset]),
                 folder,
                 writes=["status.txt"],
                 native=native,
                 seconds=seconds,
             )
         except ToolError as error:
-            if any(text in error.what for text in _REFUSED):
+            if any(text in error.what for text in _REFUSED) or _LISTED.search(error.what):
                 why = _unequal(_status(folder)) or error.what
                 raise CheckError(f"{what} does not equal {than}: {why}", where="the proof") from None
             raise ToolError(f"yosys could not compare {than} with {what}: {error.what}", where="the proof") from None
@@ -164,7 +183,9 @@ class _RtlilWriter:
         y_bits = width_of(list(self.outputs.values()))
         ports = [f"wire width {x_bits} input 1 \\x", f"wire width {y_bits} output 2 \\y"]
         if self.netlist.latency:
-            ports += ["wire input 3 \\clk", "wire input 4 \\in_valid", "wire output 5 \\out_valid"]
+            names = ["input 3 \\clk", "input 4 \\in_valid", "output 5 \\out_valid"]
+            names += [f"input {place} \\{name}" for place, name in enumerate(self.netlist.clocking.ports, 6)]
+            ports += [f"wire {name}" for name in names]
         for port, net in self.netlist.outputs:
             field = self.outputs.get(port)
             target = f"\\{port.name}" if field is None else f"\\y {_slice(field.offset, field.word.width)}"
@@ -237,10 +258,23 @@ class _RtlilWriter:
             case ir.Compare(a, b):
                 self.binary("lt", signal(a), signal(b), y, types[a].width, 1, types[a].signed)
             case ir.Register(a):
-                ports = {"CLK": "\\clk", "D": signal(a), "Q": y}
-                self.cell("dff", {"WIDTH": word.width, "CLK_POLARITY": "1'1"}, ports)
+                self.register(signal(a), word, y)
             case _:
                 assert_never(cell)
+
+    def register(self, d: str, word: WordType, y: str) -> None:
+        kind, clocking = "dff", self.netlist.clocking
+        parameters: dict[str, object] = {"WIDTH": word.width, "CLK_POLARITY": "1'1"}
+        ports = {"CLK": "\\clk", "D": d, "Q": y}
+        if clocking.reset != "none":
+            kind, pin = ("sdff", "SRST") if clocking.reset == "sync" else ("adff", "ARST")
+            parameters |= {f"{pin}_POLARITY": "1'1", f"{pin}_VALUE": _bits(0, word.width)}
+            ports[pin] = "\\rst"
+        if clocking.enable:
+            kind += "e"
+            parameters["EN_POLARITY"] = "1'1"
+            ports["EN"] = "\\en"
+        self.cell(kind, parameters, ports)
 
     def sum(self, cell: SumCell, word: WordType, y: str) -> None:
         terms, constant = linear(cell)

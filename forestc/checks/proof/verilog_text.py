@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import NamedTuple, NoReturn
 
+from forestc.backends.hdl import SENTENCES
 from forestc.backends.names import RESERVED
 from forestc.checks.proof.core import (
+    EDGES,
     Addend,
     Addition,
     Chain,
@@ -28,6 +31,7 @@ from forestc.checks.proof.core import (
 )
 from forestc.engine.capacity import Capacity
 from forestc.engine.verilog import emit
+from forestc.netlist.ports import Clocking
 
 MOST_ADDED = 6  # bits that the table of a small sum adds at most
 MOST_BITS = 64  # bits that a word of a core has at most
@@ -126,12 +130,13 @@ _NAMES = re.compile(_NAME)
 _ADDED = r"(?:_[1-9](?:x[1-9]\d{0,2})?){1,6}(?:_PLUS[1-9]\d{0,8})?"
 _TABLE_NAME = re.compile(rf"SUM({_ADDED})_BIT({_NUMBER})")
 _NOTE = rf"(?:  // {_NAME} < -?\d+(?:, tree \d+, node \d+)?)?"
+_SENTENCES = "|".join(f" {re.escape(line)}" for line in sorted(SENTENCES))
 _COMMENTS = re.compile(
     r"//(?: Module \w+: \d+ trees, \d+ nodes"
     r"| Written by forestc; change the model and compile again rather than this file\."
     r"| Verilog-2005, no vendor primitives\. Latency \d+ cycle\(s\), initiation interval 1\."
     r"| x, \d+ bits: the features' words| y, \d+ bits: the results"
-    r"|   \[\d+:\d+\] \w+: [ -~]*|   none: the result is constant)?"
+    rf"|   \[\d+:\d+\] \w+: [ -~]*|   none: the result is constant|{_SENTENCES})?"
 )
 _TABLE = re.compile(
     rf"    localparam \[(?P<high>{_NUMBER}):0\] SUM(?P<words>{_ADDED})_BIT(?P<place>{_NUMBER})"
@@ -191,6 +196,12 @@ class _CoreReader(_Reader):
                 self.fail(f"{line.strip() or 'an empty line'!r} is expected")
             self.at += 1
 
+    def took(self, line: str) -> bool:
+        """Returns True, and goes on, if this is the next line."""
+        found = self.next() == line
+        self.at += found
+        return found
+
     def matching(self, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
         while match := pattern.fullmatch(self.next()):
             yield match
@@ -203,11 +214,13 @@ class _CoreReader(_Reader):
         if not (match := re.fullmatch(r"module (\w+) \(", self.next())):
             self.fail("the module is expected")
         self.at += 1
-        clocked = self.next() == "    input  wire clk,"
+        clocked = self.took("    input  wire clk,")
+        reset, enable = (clocked and self.took(f"    input  wire {name},") for name in ("rst", "en"))
         if clocked:
-            self.take("    input  wire clk,", "    input  wire in_valid,", "    output wire out_valid,")
+            self.take("    input  wire in_valid,", "    output wire out_valid,")
         x_bits, y_bits = self.port("input  wire", "x", ","), self.port("output wire", "y", "")
-        self.core = Core(match[1], clocked, x_bits, y_bits, self.widths)
+        clocking = Clocking("sync" if reset else "none", enable)  # `registers` tells sync from async
+        self.core = Core(match[1], clocked, x_bits, y_bits, clocking, self.widths)
         self.take(");")
         self.declarations()
         if clocked:
@@ -273,7 +286,17 @@ class _CoreReader(_Reader):
         self.take("", "    initial begin")
         for name in self.core.registers:
             self.take(f"        {name} = {self.widths[name]}'d0;")
-        self.take("    end", "    always @(posedge clk) begin")
+        self.take("    end")
+        clocking = self.core.clocking
+        enable = " if (en)" * clocking.enable
+        if clocking.reset == "none":
+            self.take(f"    always @({EDGES['none']}){enable} begin")
+        else:
+            if self.next() == f"    always @({EDGES['async']}) if (rst) begin":
+                self.core.clocking = replace(clocking, reset="async")
+            self.take(f"    always @({EDGES[self.core.clocking.reset]}) if (rst) begin")
+            self.take(*(f"        {name} <= {self.widths[name]}'d0;" for name in self.core.registers))
+            self.take(f"    end else{enable} begin")
         for name in self.core.registers:
             match = _UPDATE.fullmatch(self.next())
             if not match or match["name"] != name:
