@@ -323,8 +323,11 @@ def synth_tables(name: str, figures: Mapping[str, Any], make_table: Callable[...
         rows = [("cells", f"{figures['cells']:,}"), ("area, in the library's unit", f"{figures['area']:,.1f}")]
         rows.append(("of these cells flip-flops", f"{figures['ff']:,}"))
     else:
+        placed = figures.get("placed")
+        cells = [("logic cells placed, with registers on ports", _share(placed))] if placed else []
         rows = [
             ("LUTs", with_estimate(f"{figures['lut']:,}", "lut")),
+            *cells,
             ("flip-flops", with_estimate(f"{figures['ff']:,}", "ff")),
             ("carry cells", f"{figures['carry']:,}"),
             ("RAM cells", f"{figures['bram']:,}"),
@@ -334,12 +337,7 @@ def synth_tables(name: str, figures: Mapping[str, Any], make_table: Callable[...
         *([] if "clocks_per_row" in figures else [("latency", counted(figures["latency_cycles"], "cycle"))]),
     ]
     if figures["fmax_mhz"] is not None:
-        placed = figures["placed"]
-        part = placed["used"] / placed["available"]
         rows.append(("Fmax, routed, between registers", with_estimate(f"{figures['fmax_mhz']:.1f} MHz", "fmax_mhz")))
-        rows.append(("logic cells placed", f"{placed['used']:,} of {placed['available']:,}"))
-        filled = round(20 * part)
-        rows.append(("of the device", f"{'█' * filled}{'░' * (20 - filled)} {100 * part:.1f} %"))
     if (rate := figures.get("rows_per_second")) is not None:
         about = with_estimate(f"{rate:,}", "rows_per_second")
         rows.append((f"rows a second, of {counted(figures['clocks_per_row'], 'clock')}", about))
@@ -347,6 +345,13 @@ def synth_tables(name: str, figures: Mapping[str, Any], make_table: Callable[...
     rows.append(("tools", ", ".join(figures["tools"])))
     name = f"{name}, with its stream," if figures.get("stream") else name
     return [make_table(f"{name} on {figures['device']}", ("what", "figure"), rows)]
+
+
+def _share(placed: Mapping[str, int]) -> str:
+    part = placed["used"] / placed["available"]
+    filled = round(20 * part)
+    of = f"{placed['used']:,} of {placed['available']:,}"
+    return f"{of} {'█' * filled}{'░' * (20 - filled)} {100 * part:.1f} %"
 
 
 def measure_tables(name: str, figures: Mapping[str, Any], make_table: Callable[..., T]) -> list[T]:

@@ -59,9 +59,9 @@ def result_blocks(design: Design) -> list[Block]:
     blocks: list[Block] = []
     devices = [_device_row(design, result) for result in results if result.command != "measure"]
     if devices:
-        heads = ("device", "of", "LUTs", "flip-flops", "carry cells", "RAM cells", "depth, cells", "latency, cycles",
-                 "Fmax, MHz", "rows a second", "logic cells placed", "tools", "date", "state")  # fmt: skip
-        foot = "Fmax: after place and route, with registers on all ports."
+        heads = ("device", "of", "LUTs", "logic cells placed", "flip-flops", "carry cells", "RAM cells", "depth, cells",
+                 "latency, cycles", "Fmax, MHz", "rows a second", "tools", "date", "state")  # fmt: skip
+        foot = "Logic cells placed and Fmax: after place and route, with registers on all ports."
         blocks.append(table("Measured on devices", heads, devices, foot=foot))
     processors = [row for result in results if result.command == "measure" for row in _cpu_rows(design, result)]
     if processors:
@@ -97,10 +97,11 @@ def _device_row(design: Design, result: Result) -> tuple[Any, ...]:
     return (
         visible(result.on),
         "engine" if "clocks_per_row" in figures else "core with stream" if result.stream else "core",
-        *(figures.get(key) for key in ("lut", "ff", "carry", "bram", "depth", "latency_cycles")),
+        figures.get("lut"),
+        None if placed is None else Cell(f"{placed['used']:,} of {placed['available']:,}", placed["used"]),
+        *(figures.get(key) for key in ("ff", "carry", "bram", "depth", "latency_cycles")),
         None if mhz is None else Cell(f"{mhz:.1f}", mhz),
         figures.get("rows_per_second"),
-        None if placed is None else Cell(f"{placed['used']:,} of {placed['available']:,}", placed["used"]),
         visible(", ".join(map(str, figures["tools"]))),
         visible(result.date),
         _state(design, result),
