@@ -210,7 +210,9 @@ _PIP = "yosys and nextpnr, which come with `pip`"
 
 
 def boards_page() -> str:
-    """Returns the page of boards, from the table in forestc/costs/boards.py."""
+    """Returns the page of boards, from the table in forestc/costs/boards.py and the boards' descriptions."""
+    from forestc.boards.platforms import serial_pins  # needs Amaranth's boards, which conf.py does without
+
     return _page(
         (
             "# Boards",
@@ -239,9 +241,15 @@ def boards_page() -> str:
             "    forestc bitstream out --board icebreaker\n    forestc program NAME-icebreaker.bin --board icebreaker",
             "A bitstream answers rows over a serial line: see [Boards](../howto/boards.md).",
             table(
-                ("board", "value of `--board`", "serial line", "description"),
+                ("board", "value of `--board`", "serial line", "chip's pins: receives, sends", "description"),
                 [
-                    (board.title, ", ".join(map(_code, board.names)), plain(board.uart), _code(board.platform))
+                    (
+                        board.title,
+                        ", ".join(map(_code, board.names)),
+                        plain(board.uart),
+                        ", ".join(map(_code, serial_pins(board))),
+                        _code(board.platform),
+                    )
                     for board in FPGAS
                     if board.platform
                 ],

@@ -26,6 +26,15 @@ def platform_of(board: Board) -> Any:
     return made()
 
 
+def serial_pins(board: Board) -> tuple[str, str]:
+    """Returns the chip's pins of a board's serial line: the one that receives, and the one that sends."""
+    platform = platform_of(board)
+    line = platform.lookup("uart", 0)
+    pins = {signal.name: signal.ios[0].map_names(platform._conn_pins, line) for signal in line.ios}
+    (receives,), (sends,) = pins["rx"], pins["tx"]
+    return receives, sends
+
+
 class UPduino(UpduinoV3Platform):  # type: ignore[misc]
     """The UPduino 3 with its oscillator: the chip's own is too inexact for a UART."""
 
