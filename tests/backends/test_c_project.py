@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
 import subprocess
@@ -9,11 +10,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import yaml
 from models import trained
 from random_forests import random_forest
 from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier
 from thinned import only
 
 import forestc
@@ -112,7 +115,7 @@ ARDUINO = """
 #define F(text) text
 unsigned long micros(void);
 void delay(unsigned long);
-struct Port { void begin(long); void print(const char *); void println(long); };
+struct Port { void begin(long); void print(const char *); void println(long); void println(const char *); };
 extern Port Serial;
 """
 
@@ -127,6 +130,104 @@ def test_the_arduino_sketch_keeps_its_tables_in_flash_on_avr(folder, need_tool):
     assert sum(size for name, size in sizes.items() if name.startswith(".progmem")) > 32 * 4
     text = sum(size for name, size in sizes.items() if name.startswith((".data", ".bss", ".rodata")))
     assert text < 120  # The rest are the sketch's own messages, which the real F() puts into flash.
+
+
+ACCELEROMETER = Path(__file__).parents[2] / "examples" / "accelerometer"
+# Samples come from the standard input, one for each request; each call of loop takes 5 ms.
+COMPUTER = {
+    "Arduino.h": """
+#pragma once
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+static unsigned long now = 0;
+static unsigned long micros() { return now; }
+static unsigned long millis() { return now / 1000; }
+struct Port { void begin(long) {} void println(const char *text) { printf("%lu %s\\n", millis(), text); } };
+static Port Serial;
+""",
+    "Wire.h": """
+#pragma once
+#include <stdint.h>
+#include <stdio.h>
+struct Bus {
+    int16_t sample[3];
+    int at = 0;
+    void begin() {}
+    void beginTransmission(uint8_t) {}
+    void write(uint8_t) {}
+    uint8_t endTransmission(bool = true) { return 0; }
+    uint8_t requestFrom(uint8_t, uint8_t count) {
+        at = 0;
+        return fread(sample, 2, 3, stdin) == 3 ? count : 0;
+    }
+    int read() {
+        const int value = static_cast<uint16_t>(sample[at / 2]) >> (at % 2 ? 0 : 8) & 255;
+        at++;
+        return value;
+    }
+};
+static Bus Wire;
+""",
+    "main.cpp": """
+#include "Arduino.h"
+#include "motion_loop.ino"
+int main() {
+    for (setup(); !feof(stdin); now += 5000) loop();
+}
+""",
+}
+
+
+@pytest.fixture(scope="module")
+def motions(tmp_path_factory):
+    """Compiles the forest of the example; returns the design and the example's module of windows."""
+    place = importlib.util.spec_from_file_location("windows", ACCELEROMETER / "windows.py")
+    windows = importlib.util.module_from_spec(place)
+    place.loader.exec_module(windows)
+    train, label = windows.motions(600, seed=0)
+    rows = pd.DataFrame(windows.features(train), columns=windows.FEATURES)
+    model = RandomForestClassifier(12, max_depth=6, random_state=0).fit(rows, label)
+    options = {"c_inputs": "raw", "c_types": "*=int16", "c_project": "arduino", "outputs": "label"}
+    folder = tmp_path_factory.mktemp("motion") / "out"
+    return forestc.compile(model, rows, folder, label=label, targets="c", name="motion", **options).design, windows
+
+
+def test_the_sketch_of_the_sensor_tells_motions_and_pauses(motions, tmp_path):
+    design, windows = motions
+    for name, text in COMPUTER.items():
+        (tmp_path / name).write_text(text)
+    places = [f"-I{folder}" for folder in (tmp_path, design.folder / "c", ACCELEROMETER / "motion_loop")]
+    run([cxx_compiler(), "-std=c++11", *CXX, *places, "main.cpp", "-o", "main"], tmp_path)
+    samples = windows.motions(60, seed=1)[0].reshape(-1, 3)
+    done = subprocess.run([tmp_path / "main"], input=samples.tobytes(), capture_output=True, check=True)
+    expected, last = [], None
+    for end in range(windows.SAMPLES, len(samples) + 1, windows.SAMPLES // 4):
+        time = round((end - 1) / windows.RATE * 1000)
+        row = pd.DataFrame(windows.features(samples[None, end - windows.SAMPLES : end]), columns=windows.FEATURES)
+        (motion,) = design.predict(row)
+        if motion != "rest" and (last is None or time - last >= 2000):
+            expected.append(f"{time} {motion}")
+            last = time
+    assert done.stdout.decode().splitlines() == expected
+    assert len(expected) > 10 and len({line.split()[1] for line in expected}) == 3
+
+
+def test_the_sketch_of_the_sensor_fits_an_arduino(motions, need_tool, tmp_path):
+    need_tool("avr-g++")
+    design, _ = motions
+    (tmp_path / "Arduino.h").write_text(f"{ARDUINO}#include <string.h>\nunsigned long millis(void);\n")
+    bus = ["begin()", "beginTransmission(uint8_t)", "write(uint8_t)"]
+    calls = "".join(f"void {call};" for call in bus)
+    calls += "uint8_t endTransmission(bool = true); uint8_t requestFrom(uint8_t, uint8_t); int read();"
+    (tmp_path / "Wire.h").write_text(f"#pragma once\nstruct Bus {{ {calls} }};\nextern Bus Wire;\n")
+    places = [f"-I{folder}" for folder in (tmp_path, design.folder / "c", ACCELEROMETER / "motion_loop")]
+    sketch = ["-include", "Arduino.h", "-x", "c++", str(ACCELEROMETER / "motion_loop" / "motion_loop.ino")]
+    run(["avr-g++", "-mmcu=atmega328p", "-Os", "-std=gnu++11", *CXX, *places, *sketch, "-c", "-o", "s.o"], tmp_path)
+    sections = run(["avr-size", "-A", "s.o"], tmp_path).stdout
+    sizes = {line.split()[0]: int(line.split()[1]) for line in sections.splitlines() if line.startswith(".")}
+    ram = sum(size for name, size in sizes.items() if name.startswith((".data", ".bss", ".rodata")))
+    assert ram < 600 and sum(sizes.values()) < 32_000
 
 
 CORE = Path("/usr/share/arduino/hardware")  # holds Arduino's core, as Debian's arduino-core-avr installs it
