@@ -66,7 +66,7 @@ from forestc.report.widths import as_text
 from forestc.rows.batches import Rows
 from forestc.rows.cluster import on_cluster
 from forestc.rows.columns import accept_missing, name_classes
-from forestc.rows.given import fingerprint, refuse_sampled, rows_for_model, share_of, unseen_notes
+from forestc.rows.given import fingerprint, refuse_sampled, rows_for_model, unseen_notes
 from forestc.rows.range_files import ranges_record
 from forestc.rows.ranges import Ranges, made_rows
 
@@ -462,7 +462,7 @@ def _emit(run: Compilation) -> None:
 def _compare(run: Compilation) -> None:
     run.agreed = agreement(run.source, run.forest, run.rows)
     if run.planned.held_out is not None:
-        run.held_out = agreement(run.source, run.forest, run.planned.held_out)
+        run.held_out = agreement(run.planned.copy or run.source, run.forest, run.planned.held_out)
     if run.netlist is not None:
         simulate_some(run.forest, run.netlist, run.sample_vectors)
     run.notes += run.agreed.notes
@@ -475,10 +475,9 @@ def _estimate(run: Compilation) -> None:
 
 def _write(run: Compilation) -> None:
     forest, agreed, held_out, given = run.forest, run.agreed, run.held_out, run.options.held_out
-    level, share = run.planned.plan.as_dict(), None
+    level, share = run.planned.plan.as_dict(), run.planned.share
     held_out_record = None
     if run.planned.held_out is not None and held_out is not None:
-        share = share_of(given)
         file = given[0] if isinstance(given, tuple) else given
         record = fingerprint(file, run.planned.held_out) if share is None else {"share": share}
         held_out_record = {**record, "rows": held_out.rows}

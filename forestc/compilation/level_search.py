@@ -57,6 +57,8 @@ class PlannedRun:
     plan: LevelPlan
     fit: Rows  # rows that passes may use
     held_out: Rows | None = None  # rows that score forests; None without such rows
+    share: float | None = None  # share of the given rows that is held out; None if other rows are
+    copy: Forest | None = None  # a copy of the model, trained on the rows in `fit`, that replaces it
     evidence: tuple[Loss, Loss] | None = None  # cross-validated losses of the model and the final forest
     results: Sequence[PassResult] | None = None  # result of each pass, if known
     done: tuple[Forest, list[Step]] | None = None  # final forest and steps, if known
@@ -71,6 +73,7 @@ class PlannedRun:
         used if the plan holds none. Raises OptionError for a wrong number of results."""
         if self.done is not None:
             return self.done
+        source = self.copy or source
         results = self.results if self.plan.chosen is None else self.plan.chosen.results
         results = given if results is None else results
         if results is not None and len(results) != len(self.plan.passes):
@@ -180,48 +183,63 @@ def _planned(
         if until < math.inf:
             scorer = None if held_out is None else Scorer(source, held_out)
             results = before(until, lambda: _results(source, planned.passes, fit, scorer))
-        return PlannedRun(planned, fit, held_out, results=results)
-    notes: list[str] = []
-    if held_out is not None:
-        options.progress("looking for held-out rows among the given ones")
-        notes = _shared_rows_note(fit, held_out) if share is None else [said(_SET_ASIDE)]
-        folds = Folds((Fold(source, fit, Scorer(source, held_out)),), "held-out rows")
-    else:
-        from forestc.search.folds import folds_of  # imports trainers, which no other level needs
-
-        try:
-            options.progress("training the model again on parts of the rows, to score on the others")
-            trained = before(
-                until,
-                lambda: folds_of(
-                    options.model, source, rows, trust_pickle=options.trust_pickle, iterations=options.iterations
-                ),
-            )
-        except ForestcError as error:
-            planned = plan(None, DEFAULT_LEVEL, fit, scores=options.scores)
-            note = (
-                f"-O{level} is -O{DEFAULT_LEVEL} here: {error.what}; give other rows to score on: {opt.held_out:FILE}"
-            )
-            return PlannedRun(replace(planned, notes=(said(note),)), fit)
-        folds = replace(trained, how=f"cross-validation: {trained.how}")
-    size = size_of(request.targets, options.device, options.cpu, request.lowering)
+        return PlannedRun(planned, fit, held_out, share, results=results)
     limit = DEFAULT_TOLERANCE if request.tolerance is None else request.tolerance
     terms = SearchTerms(limit, stop or Stop(DEFAULT_EFFORT), options.keep, options.sure, options.seed)
-    chosen_plan = searched(level, source, fit, folds, size, terms, first, options.progress)
+    try:
+        folds = _folds(source, rows, fit, held_out, request, terms)
+    except ForestcError as error:
+        planned = plan(None, DEFAULT_LEVEL, fit, scores=options.scores)
+        note = f"-O{level} is -O{DEFAULT_LEVEL} here: {error.what}; give other rows to score on: {opt.held_out:FILE}"
+        return PlannedRun(replace(planned, notes=(said(note),)), fit)
+    size = size_of(request.targets, options.device, options.cpu, request.lowering)
+    own = folds.folds[0]
+    replaced = folds.lacking is not None
+    base = own.model if replaced else source
+    found = searched(
+        level, base, own.fit if replaced else fit, folds, size, terms, first if base is source else (),
+        options.progress,
+    )  # fmt: skip
     # With a time limit designs are not measured, because synthesis takes minutes.
     if until == math.inf and (measured_size := _measured_size(request)) is not None:
         from forestc.search.finalists import measured_finalists
 
-        chosen_plan = measured_finalists(chosen_plan, measured_size, options.progress)
-    assert chosen_plan.chosen is not None
+        found = measured_finalists(found, measured_size, options.progress)
+    plain, chosen = found.trials[0], found.chosen
+    assert chosen is not None
+    notes = (*folds.notes, *found.notes)
+    if found.evidence is not None and chosen is not plain:
+        notes = (*folds.notes, f"-O{level}, {found.evidence.said(limit)}", *found.notes)
+    if replaced and chosen is plain:  # The model itself takes the place of its copy.
+        return PlannedRun(replace(found, chosen=None, evidence=None, notes=found.notes), rows)
+    found = replace(found, notes=notes)
+    if replaced:
+        return PlannedRun(found, own.fit, own.scorer.held_out, folds.share, base)
     evidence = None
     if held_out is None:
-        loss = chosen_plan.chosen.loss
-        loss = replace(loss, measure=f"{loss.measure}, cross-validated")
+        loss = replace(chosen.loss, measure=f"{chosen.loss.measure}, cross-validated")
         evidence = Loss(loss.accuracy + loss.lost, 0.0, 0.0, loss.rows, loss.measure), loss
-    if chosen_plan.evidence is not None and chosen_plan.chosen is not chosen_plan.trials[0]:
-        notes.append(f"-O{level}, {chosen_plan.evidence.said(limit)}")
-    return PlannedRun(replace(chosen_plan, notes=(*notes, *chosen_plan.notes)), fit, held_out, evidence)
+    return PlannedRun(found, fit, held_out, share, evidence=evidence)
+
+
+def _folds(source: Forest, rows: Rows, fit: Rows, held_out: Rows | None, request: Request, terms: SearchTerms) -> Folds:
+    """Returns the folds that score designs. Raises ForestcError if the model can't be trained again."""
+    options = request.options
+    if held_out is not None:
+        options.progress("looking for held-out rows among the given ones")
+        share = share_of(options.held_out)
+        notes = _shared_rows_note(fit, held_out) if share is None else [said(_SET_ASIDE)]
+        return Folds((Fold(source, fit, Scorer(source, held_out)),), "held-out rows", share=share, notes=tuple(notes))
+    from forestc.search.folds import folds_of  # imports trainers, which no other level needs
+
+    options.progress("training the model again on parts of the rows, to score on the others")
+    return before(
+        terms.stop.until,
+        lambda: folds_of(
+            options.model, source, rows, terms.tolerance, trust_pickle=options.trust_pickle,
+            iterations=options.iterations,
+        ),
+    )  # fmt: skip
 
 
 def _measured_size(request: Request) -> Callable[[Forest], float] | None:

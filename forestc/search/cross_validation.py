@@ -29,6 +29,9 @@ class Folds:
     folds: tuple[Fold, ...]
     how: str  # describes the rows that score, for users
     repeated: Callable[[int], tuple[Fold, ...]] | None = None  # returns the folds of another split, given its number
+    lacking: Loss | None = None  # what the only fold's model loses, if it is a copy that replaces the user's
+    share: float | None = None  # share of the given rows that scores; None if other rows do
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,7 @@ class CrossScorer:
 
     folds: tuple[Fold, ...]
     retrained: bool = False  # True if models of folds replace one trained on all rows
+    lacking: Loss | None = None  # what the only fold's model is estimated to lose against the user's, which it replaces
 
     @cached_property
     def baseline(self) -> RowErrors:
@@ -45,6 +49,9 @@ class CrossScorer:
     def loss(self, errors: Sequence[NDArray[np.float64]]) -> Loss:
         """Returns the loss of a design. errors: for each fold (rows,) errors on its held-out rows."""
         loss = self.baseline.loss(np.concatenate(errors))
+        if self.lacking is not None:
+            error, wide = (math.hypot(own, self.lacking.error) for own in (loss.error, loss.wide))
+            loss = replace(loss, lost=loss.lost + self.lacking.lost, error=error, wide=wide)
         if not self.retrained:
             return loss
         wider = math.sqrt(1 + loss.rows / count_rows(self.folds[0].fit))

@@ -282,7 +282,9 @@ def searched(
     """Searches at level 2 or 3 and returns the plan. Raises LateError if the time ends before the first trial is
     scored."""
     limit, stop, keep = float(terms.tolerance), terms.stop, terms.keep
-    search = LevelSearch(source, rows, folds.folds, size, limit, stop, progress, repeated=folds.repeated)
+    search = LevelSearch(
+        source, rows, folds.folds, size, limit, stop, progress, repeated=folds.repeated, lacking=folds.lacking
+    )
     paths = parse_passes(PATHS, PASSES)
     if first:
         search.base.add_results(paths, first)
@@ -328,9 +330,12 @@ def climbed(level: int, search: LevelSearch, terms: SearchTerms) -> None:
             search.climb(replace(family, step=step, otherwise=otherwise))
 
     tried = families(level, source, limit, size.cost, effort, search.count, terms.keep)
+    # On copies of the model, quick pruning takes longer than all others together, and is rarely smaller.
+    last = PruneSplits if search.scorer.retrained and level == SEARCHING[0] and terms.keep is None else ()
     for number, family in enumerate(tried, 1):
         search.heading = f"-O{level}, {number} of {len(tried)}, "
-        climb(family)
+        if not isinstance(family.step, last) or search.cheapest == math.inf:
+            climb(family)
     if level == SEARCHING[-1] and effort > 1 and terms.keep is None:
         best = search.smallest()
         if best.family.startswith("prune-splits"):

@@ -134,6 +134,7 @@ class LevelSearch:
     trials: list[LevelTrial] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)  # why families failed or have no trial
     repeated: Callable[[int], tuple[Fold, ...]] | None = None  # as in `Folds`
+    lacking: Loss | None = None  # as in `Folds`
     heading: str = ""  # begins each line of progress
 
     def __post_init__(self) -> None:
@@ -142,7 +143,7 @@ class LevelSearch:
             self.base if fold.model is self.model and fold.fit is self.rows else _PassRuns(fold.model, fold.fit)
             for fold in self.folds
         ]
-        self.scorer = CrossScorer(self.folds, self.base not in self.fold_runs)
+        self.scorer = CrossScorer(self.folds, self.base not in self.fold_runs, self.lacking)
         work = self.count * len(self.model.trees)
         most = next(repeats for most_work, repeats in REPEATS if work <= most_work)
         self.repeats = 0 if self.repeated is None or self.base in self.fold_runs else most
@@ -300,7 +301,7 @@ class _Settings:
                 break
             last: tuple[Rung, Loss] | None = None
             for last in self._raced(step):
-                if last[0].cost >= most or last[1].lost - last[1].error > self.search.tolerance:
+                if last[0].cost >= most or self._hopeless(last[1]):
                     break
             if last is None or last[0].cost >= most:
                 break
@@ -312,6 +313,13 @@ class _Settings:
             least = min(least, loss.lost)
             if stale == STALE:
                 break
+
+    def _hopeless(self, loss: Loss) -> bool:
+        """Returns True if a loss on some folds would not get within the tolerance though the other folds were better by
+        a standard error."""
+        share = loss.rows / len(self.search.scorer.baseline.errors)
+        least = loss.lost - math.sqrt(1 - share) * loss.error
+        return least + loss.errors * math.sqrt(share) * loss.error > self.search.tolerance
 
     def _raced(self, step: Pass) -> Iterator[tuple[Rung, Loss]]:
         """Runs one setting fold by fold. Yields its forest on each fold, with the loss over the folds so far."""

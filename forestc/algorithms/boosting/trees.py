@@ -9,7 +9,7 @@ import numpy as np
 
 from forestc.algorithms.arrays import Bits, Floats, Int32s, Ints
 from forestc.algorithms.boosting.cuts import Cuts
-from forestc.algorithms.boosting.kernels import Scoring, Slopes, answer, best_level, best_split, lowered, sums_by_code
+from forestc.algorithms.boosting.kernels import Scoring, Slopes, answers, best_level, best_split, lowered, sums_by_code
 from forestc.system.compiled import share_out
 
 LEAF = -1  # marks a leaf among the children
@@ -118,21 +118,14 @@ def leaf_values(tree: GrownTree, reached: Ints, slopes: Slopes, growth: Growth) 
     reached: (rows,) leaf of each row."""
     g = np.bincount(reached, weights=slopes.gradient, minlength=len(tree.left))
     h = np.bincount(reached, weights=slopes.curvature, minlength=len(tree.left))
-    rate = 1.0 if growth.leaf_bits else growth.rate
-    leaves = np.flatnonzero(tree.left == LEAF)
-    values = np.zeros(len(tree.left))
-    values[leaves] = [rate * answer(g[leaf], h[leaf], growth.scoring) for leaf in leaves]
-    gained = sum(lowered(g[leaf], h[leaf], growth.scoring) for leaf in leaves)
-    return values, gained - lowered(g.sum(), h.sum(), growth.scoring)
+    scoring, values = growth.scoring, np.zeros(len(tree.left))
+    gained = answers(g, h, np.flatnonzero(tree.left == LEAF), scoring, values)
+    return values * (1.0 if growth.leaf_bits else growth.rate), gained - lowered(g.sum(), h.sum(), scoring)
 
 
 def grow(cuts: Cuts, offer: Offer, slopes: Slopes, growth: Growth, output: int) -> Candidate | None:
     """Returns a grown tree in which leaf values are still 0; None if no split is worth its price."""
-    grown = (_symmetric if growth.symmetric else _best_first)(cuts, offer, slopes, growth)
-    if grown is None:
-        return None
-    nodes, reached, net = grown
-    return Candidate(nodes.finished(output), reached, net)
+    return (_symmetric if growth.symmetric else _best_first)(cuts, offer, slopes, growth, output)
 
 
 def _goes_left(cuts: Cuts, condition: tuple[int, int, bool], rows: Ints | slice) -> Bits:
@@ -152,7 +145,7 @@ class _Open:
     best: tuple[float, int, int, bool]  # result of `best_split`
 
 
-def _best_first(cuts: Cuts, offer: Offer, slopes: Slopes, growth: Growth) -> tuple[_GrowingTree, Ints, float] | None:
+def _best_first(cuts: Cuts, offer: Offer, slopes: Slopes, growth: Growth, output: int) -> Candidate | None:
     """Grows a tree by always splitting the leaf with the largest gain."""
     split = offer.splits[0]
     prices = offer.prices + split
@@ -195,7 +188,7 @@ def _best_first(cuts: Cuts, offer: Offer, slopes: Slopes, growth: Growth) -> tup
                 leaf.best = search(leaf.sums)
         heap = [(-leaf.best[0], node) for node, leaf in opened.items()]
         heapq.heapify(heap)
-    return None if leaves == 1 else (nodes, reached, net)
+    return None if leaves == 1 else Candidate(nodes.finished(output), reached, net)
 
 
 def _summed(cuts: Cuts, columns: Ints, rows: Ints, slopes: Slopes) -> Floats:
@@ -208,7 +201,8 @@ def _summed(cuts: Cuts, columns: Ints, rows: Ints, slopes: Slopes) -> Floats:
     return sums
 
 
-def _symmetric(cuts: Cuts, offer: Offer, slopes: Slopes, growth: Growth) -> tuple[_GrowingTree, Ints, float] | None:
+def _symmetric(cuts: Cuts, offer: Offer, slopes: Slopes, growth: Growth, output: int) -> Candidate | None:
+    """Grows a tree with one condition for each level. Its nodes are numbered level by level."""
     leaf = np.zeros(len(slopes.gradient), dtype=np.int64)
     chosen: list[tuple[int, int, bool]] = []
     best_cuts = np.zeros((len(offer.columns), 3))
@@ -230,10 +224,15 @@ def _symmetric(cuts: Cuts, offer: Offer, slopes: Slopes, growth: Growth) -> tupl
         leaf = 2 * leaf + ~_goes_left(cuts, chosen[-1], slice(None))
     if not chosen:
         return None
-    nodes = _GrowingTree()
-    level = [nodes.leaf(len(leaf))]
-    for index, condition in enumerate(chosen):
-        sizes = np.bincount(leaf >> (len(chosen) - 1 - index), minlength=2 << index).reshape(-1, 2).tolist()
-        pairs = [nodes.split(node, condition, (a, b)) for node, (a, b) in zip(level, sizes, strict=True)]
-        level = [child for pair in pairs for child in pair]
-    return nodes, np.array(level, dtype=np.int64)[leaf], net
+    levels = len(chosen)
+    inner, nodes = (1 << levels) - 1, (2 << levels) - 1
+    column, cut, left, right = np.full((4, nodes), LEAF, dtype=np.int32)
+    missing_left = np.zeros(nodes, dtype=bool)
+    conditions = np.repeat(np.array(chosen, dtype=np.int32), 1 << np.arange(levels), axis=0)
+    column[:inner], cut[:inner], missing_left[:inner] = conditions.T
+    left[:inner] = 1 + 2 * np.arange(inner)
+    right[:inner] = left[:inner] + 1
+    covers = [np.bincount(leaf >> (levels - level), minlength=1 << level) for level in range(levels + 1)]
+    cover = np.concatenate(covers).astype(np.float64)
+    tree = GrownTree(output, column, cut, left, right, missing_left, np.zeros(nodes), cover)
+    return Candidate(tree, inner + leaf, net)
