@@ -35,6 +35,7 @@ from forestc.engine.capacity import Capacity
 from forestc.engine.image import image_of
 from forestc.engine.sizing import capacity_of
 from forestc.errors import RowsError, opt, said
+from forestc.exploration.curve import CURVE, curve_files
 from forestc.fields.options import takes
 from forestc.forest.ir import Forest
 from forestc.forest.summary import html_figures
@@ -181,6 +182,10 @@ class Compilation:
     @cached_property
     def printed(self) -> str:
         return print_forest(self.forest)
+
+    @cached_property
+    def curve(self) -> dict[str, str]:
+        return curve_files(self.planned, self.request)
 
     @cached_property
     def sample_vectors(self) -> tuple[Vectors, ...]:
@@ -503,6 +508,9 @@ def _write(run: Compilation) -> None:
         "steps": steps_record(run.steps),
         **({} if run.firmware is None else {"firmware": run.firmware}),
     }
+    if run.curve:
+        where = run.folder / CURVE
+        run.notes.append(f"sizes and losses of the designs that -O3 tried: forestc report {where} -o curve.html")
     files = _written(run)
     write_folder(run.folder, files | _described(run, files))
 
@@ -510,7 +518,7 @@ def _write(run: Compilation) -> None:
 def _written(run: Compilation) -> dict[str, str]:
     """Returns the texts of the folder's files by path, without the report and the manifest."""
     files = {artifact.path: artifact.text for artifact in run.artifacts}
-    return files | {MODEL: print_forest(run.source), QUANTIZED: run.printed}
+    return files | run.curve | {MODEL: print_forest(run.source), QUANTIZED: run.printed}
 
 
 def _described(run: Compilation, files: Mapping[str, str]) -> dict[str, str]:

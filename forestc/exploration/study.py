@@ -402,17 +402,30 @@ def _read_trial(path: Path) -> Trial:
     return Trial(**record)
 
 
+def trial_path(number: int) -> str:
+    return f"{TRIALS}/{number:04d}/{TRIAL}"
+
+
 def write_trial(study: Path, trial: Trial) -> None:
-    write_json(study / TRIALS / f"{trial.number:04d}" / TRIAL, asdict(trial))
+    write_json(study / trial_path(trial.number), asdict(trial))
 
 
 def write_request(study: Path, goals: Sequence[Goal], limits: Sequence[Limit], options: Mapping[str, Any]) -> None:
+    write_json(study / STUDY, request_record(goals, limits, options))
+
+
+def request_record(goals: Sequence[Goal], limits: Sequence[Limit], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the content of study.json."""
     record = {"goals": [asdict(goal) for goal in goals], "limits": [asdict(limit) for limit in limits]}
-    write_json(study / STUDY, {"format": FORMAT, **record, **options})
+    return {"format": FORMAT, **record, **options}
 
 
 def write_json(path: Path, value: object) -> None:
     """Writes a JSON file in one step. Raises ForestcError if the folder can't be written to."""
     with writing(path, "choose another folder"):
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_text(path, json.dumps(value, indent=1) + "\n")
+        write_text(path, json_text(value))
+
+
+def json_text(value: object) -> str:
+    return json.dumps(value, indent=1) + "\n"

@@ -604,7 +604,11 @@ _ANY_FORMAT: Schema = {
 _ANY_MANIFEST: Schema = {
     "type": "object",
     "required": ["format", "hash", "options", "files"],
-    "properties": _ANY_FORMAT["properties"] | {"files": {"type": "object", "additionalProperties": TEXT}},
+    "properties": _ANY_FORMAT["properties"]
+    | {
+        "files": {"type": "object", "additionalProperties": TEXT},
+        "sha256": {"type": "object", "properties": {"files": {"type": "object"}}},
+    },
 }
 
 
@@ -614,7 +618,8 @@ def _foreign_file(folder: Path) -> str:
     own: set[str] = set()
     with suppress(ForestcError):
         manifest = read_record(folder / MANIFEST, _ANY_MANIFEST, AGAIN, AGAIN)
-        own = {MANIFEST, MODEL, QUANTIZED, REPORT, *manifest["files"].values()}
+        hashed = manifest.get("sha256", {}).get("files", {})
+        own = {MANIFEST, MODEL, QUANTIZED, REPORT, *manifest["files"].values(), *hashed}
         own |= {name for name in present if name.startswith(f".{CHECK}.")}  # A killed check leaves it.
         own |= {name for name in present if name.startswith(f".{MEASURED}.")}
         own |= {name for name in present if left_by_simulator(name)}

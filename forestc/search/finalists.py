@@ -34,7 +34,8 @@ def measured_finalists(
         progress(f"measuring {number} of {len(near)} designs: {trial.family}")
         sizes.append(size_of(trial.forest))
     best = near[sizes.index(min(sizes))]
-    return replace(plan, passes=best.passes, chosen=best, evidence=replace(evidence, loss=best.loss))
+    curve = tuple(dict.fromkeys([*plan.curve[:1], best, *plan.curve])) if plan.curve else ()
+    return replace(plan, passes=best.passes, chosen=best, curve=curve, evidence=replace(evidence, loss=best.loss))
 
 
 def synthesized_luts(forest: Forest, device: str, lowering: LoweringOptions, *, native: bool) -> int:

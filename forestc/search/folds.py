@@ -20,6 +20,7 @@ from forestc.forest.ir import Forest
 from forestc.forest.numbers import Category
 from forestc.frontends import read_estimator
 from forestc.frontends.shared.iterations import parsed
+from forestc.passes.options import DEFAULT_TOLERANCE
 from forestc.passes.quick_evaluation import answers_to
 from forestc.passes.scorer import RowErrors, Scorer, row_errors
 from forestc.rows.batches import ArrayRows, Rows, count_rows
@@ -49,7 +50,7 @@ def folds_of(
     model: object,
     source: Forest,
     rows: Rows,
-    tolerance: float,
+    tolerance: float = DEFAULT_TOLERANCE,
     *,
     trust_pickle: bool = False,
     iterations: int | str | None = None,
@@ -59,6 +60,13 @@ def folds_of(
     step = max(1, -(-count_rows(rows) // MOST_ROWS))
     X, y = _arrays(rows, step)
     if y is None:  # Without labels, the score is the agreement with the model.
+        if _can_spare(source, rows):
+            X, _ = _arrays(rows)
+            fit, on = _dealt(np.zeros(len(X), dtype=np.int64), False, SPARED)[0]
+            scorer = Scorer(source, ArrayRows(X[on]))
+            own = Fold(source, ArrayRows(X[fit]), scorer)
+            how = "agreement with the model on a third of the rows, which the passes have not seen"
+            return Folds((own,), how, lacking=scorer.of(source), share=1 / SPARED)
         parts = _dealt(np.zeros(len(X), dtype=np.int64), False, _fold_count(X))
         folds = [Fold(source, ArrayRows(X[fit]), Scorer(source, ArrayRows(X[on]))) for fit, on in parts]
         return Folds(tuple(folds), "cross-validation: agreement on rows set aside")
@@ -85,12 +93,11 @@ def folds_of(
 
 def _spared(source: Forest, rows: Rows, trained: Callable[..., Forest], tolerance: float) -> Folds | None:
     """Returns a fold that scores on a third of the rows; None if these can't be spared."""
-    count = count_rows(rows)
-    if count < SPARED_ROWS or count * source.width > SPARED_CELLS:
+    if not _can_spare(source, rows):
         return None
     X, y = _arrays(rows)
     assert y is not None
-    splits = _dealt(y, source.decides, SPARED)[: -(-SPARED * LACKING_ROWS // count)]
+    splits = _dealt(y, source.decides, SPARED)[: -(-SPARED * LACKING_ROWS // len(y))]
     folds, halves = list[Fold](), list[Forest]()
     try:
         for others, third in splits:
@@ -113,6 +120,11 @@ def _spared(source: Forest, rows: Rows, trained: Callable[..., Forest], toleranc
     fold = replace(fold, model=model, scorer=replace(fold.scorer, model=model))
     how = "a third of the rows, with a copy of the model that was trained on the others"
     return Folds((fold,), how, lacking=lacking, share=1 / SPARED, notes=(note,))
+
+
+def _can_spare(source: Forest, rows: Rows) -> bool:
+    count = count_rows(rows)
+    return count >= SPARED_ROWS and count * source.width <= SPARED_CELLS
 
 
 def _as_source(copy: Forest, source: Forest, names: Sequence[str]) -> Forest | None:

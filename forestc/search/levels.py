@@ -79,8 +79,13 @@ class LevelPlan:
     evidence: Evidence | None = None  # what the chosen trial loses
     finalists: tuple[LevelTrial, ...] = ()  # trials that are as good as the chosen one
     how: str = ""  # describes the rows that scored the trials
-    unit: str = ""  # unit of the trials' sizes
+    size: Size | None = None  # the size that the search minimized
+    curve: tuple[LevelTrial, ...] = ()  # the trials of `LevelSearch.curve`, after -O3 without a time limit
     keeps: str = ""  # what the level promises, in words
+
+    @property
+    def unit(self) -> str:
+        return "" if self.size is None else self.size.unit
 
     def as_dict(self) -> dict[str, Any] | None:
         """Returns the plan for the manifest and `--json`; None if the user named the passes."""
@@ -302,6 +307,7 @@ def searched(
         ]
         taken = search.choose(terms.sure, measure=False)
     chosen = taken.trial
+    curve = search.curve(chosen) if level == SEARCHING[-1] and stop.until == math.inf else ()
     refused = [f"{name}: {why}" for name, why in search.refused.items() if why != TOO_LARGE]
     notes = [*refused, *notes]
     if chosen is plain:
@@ -314,7 +320,7 @@ def searched(
     keeps = "; ".join([*([KEEPS[keep]] if keep else []), WITHIN])
     return LevelPlan(
         level, chosen.passes, tuple(notes), limit, tuple(search.trials), chosen, taken.evidence, taken.finalists,
-        folds.how, size.unit, keeps,
+        folds.how, size, curve, keeps,
     )  # fmt: skip
 
 

@@ -35,6 +35,7 @@ MARGIN = 1.1  # times the family's best cost; a growing branch of settings ends 
 TOO_LARGE = f"not scored, as all of it costs over {LARGER} times the least that is good"
 STALE = 3  # stops a growing branch after this many forests without a gain in accuracy
 MEASURED = 4  # trials of each family for which sizes are estimated: the cheapest ones
+SHOWN = 12  # most trials of a curve, beside -O1's and the chosen one
 NEAR = 2.0  # times the cheapest good trial; sizes of costlier trials are not estimated
 
 
@@ -49,7 +50,7 @@ class Family:
     work: float = math.inf  # most steps of work for growing trees on one model
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LevelTrial:
     """A list of passes that was tried."""
 
@@ -189,6 +190,17 @@ class LevelSearch:
                 alike = [trial for trial in within if replace(evidence, loss=trial.loss).word(limit) in words]
                 return Chosen(taken, evidence, tuple(alike))
         return Chosen(plain, plain_evidence, (plain,))
+
+    def curve(self, chosen: LevelTrial) -> tuple[LevelTrial, ...]:
+        """Returns -O1's trial, the chosen one, and up to `SHOWN` of which none is both smaller and loses less than
+        another."""
+        scored = [trial for trial in self.trials if trial.differences is not None]
+        front = list[LevelTrial]()
+        for number in np.lexsort((np.array([trial.loss.lost for trial in scored]), self._weights(scored))):
+            if not front or scored[number].loss.lost < front[-1].loss.lost:
+                front.append(scored[number])
+        some = [front[round(at)] for at in np.linspace(0, len(front) - 1, min(SHOWN, len(front)))]
+        return tuple(dict.fromkeys([self.trials[0], chosen, *some]))
 
     def _weights(self, trials: Sequence[LevelTrial]) -> NDArray[np.float64]:
         """Returns the size of each trial: its cost, in units of sizes, where the size is not known."""

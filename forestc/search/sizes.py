@@ -25,6 +25,8 @@ class Size:
     of: Callable[[Forest], float]  # returns the size of a forest
     unit: str  # unit of the size, in words
     cost: str  # name of the cost that passes minimize
+    figure: str = "lut"  # lut or flash
+    on: str = DEVICE  # the device or processor
 
 
 def size_of(targets: Collection[str], device: str | None, cpu: str, lowering: LoweringOptions) -> Size:
@@ -36,11 +38,12 @@ def size_of(targets: Collection[str], device: str | None, cpu: str, lowering: Lo
         def flash(forest: Forest) -> float:
             return min(costs.flash for costs in rough_costs(forest, cpu).values())
 
-        return Size(flash, f"bytes of flash ({cpu})", f"flash-{cpu}")
+        return Size(flash, f"bytes of flash ({cpu})", f"flash-{cpu}", "flash", cpu)
     counted = device if device is not None and estimated(device) else DEVICE
 
     def luts(forest: Forest) -> float:
         return float(estimate(lower(forest, lowering), counted)["lut"])
 
     counts_given = device is not None and device == counted
-    return Size(luts, f"LUTs ({counted})", DEVICES[counted].family.name if counts_given else DEFAULT_COST)
+    cost = DEVICES[counted].family.name if counts_given else DEFAULT_COST
+    return Size(luts, f"LUTs ({counted})", cost, on=counted)
