@@ -6,23 +6,31 @@ Of each large set 1,000 rows train two models (as drawn by levels.py). Parts of 
 drawn anew for each number, are the held-out rows; all that is left, at least 5,000 rows, says what a design truly
 loses. One search of -O3 gives four designs: -O2's is what it had taken after the families of -O2, and `sure` takes
 shown designs alone. Sizes are estimated LUTs. `width` is that of the interval to one that counts no choice.
+
+In the part `live` there are no other rows: an estimator trained on 1,000 or 4,000 rows is compiled with these alone.
+Its sets also hold boosters of several overlapping classes, with few rounds and a low learning rate.
 """
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import a_single_thread  # noqa: F401
 import numpy as np
 from data import read
+from designs import estimated_luts
 from ledger import Ledger
 from levels import learner
+from sklearn.datasets import make_classification
 from tools import arguments
+from xgboost import XGBClassifier
 
 import forestc
 from forestc.lowering.trees import LoweringOptions
@@ -40,6 +48,8 @@ MEASURES = ("forestc/search", "forestc/passes", "forestc/algorithms")
 SETS = ("adult", "magic04", "bank_additional_full", "unsw_nb15_82k", "dry_bean", "covertype_15k", "nursery")
 FIT, FRESH, HELD = 1000, 40_000, (100, 300, 1000, 5000)
 TOLERANCE = 0.01
+LIVE = (1000, 4000)  # training rows of estimators without other rows
+OVERLAPPING = {4: (4, 6), 6: (5, 5)}  # maps classes to the depths of two boosters
 
 
 def main() -> None:
@@ -58,17 +68,80 @@ def main() -> None:
     ledger = Ledger(TITLE, options, ("numba", "xgboost", "lightgbm"))
     with nullcontext() if options.small else ProcessPoolExecutor(options.processes) as pool:
         ledger.fill(cases, partial(measured, options), pool=pool)
-    ledger.show(summary=summary(ledger.rows), steady=steady(ledger.rows))
+        live = [
+            {"set": name, "number": number, "fit": fit}
+            for name in (*names, *(f"{classes} overlapping classes" for classes in OVERLAPPING if not options.only))
+            for number in numbers for fit in LIVE
+        ]  # fmt: skip
+        ledger.fill(live[:1] if options.small else live, partial(lived, options), part="live", pool=pool)
+    rows = ledger.parts["live"]
+    ledger.show(summary=summary(ledger.rows), steady=steady(ledger.rows), summary_of_live=summary_of_live(rows))
+
+
+def rows_of(case: Mapping[str, Any], data: Path, most: int) -> tuple[Any, Any, int]:
+    """Returns rows, their labels, and how many of them train: at most `most`. All classes are among these."""
+    X, y = read(case["set"], data)
+    order = np.random.default_rng(0).permutation(len(X))
+    X, y = np.nan_to_num(X[order], nan=-1.0), y[order]
+    fit = min(most, len(X) // 2)
+    kept = np.isin(y, np.unique(y[:fit]))
+    return X[kept], np.searchsorted(np.unique(y[:fit]), y[kept]), fit
+
+
+def lived(options: Any, case: Mapping[str, Any]) -> Iterator[Any]:
+    """Makes a row for a live estimator at -O2."""
+    classes = int(case["set"].split()[0]) if "overlapping" in case["set"] else 0
+    if classes:
+        fit, depth = case["fit"], OVERLAPPING[classes][case["number"]]
+        X, y = make_classification(
+            fit + FRESH // 2, 12, n_informative=8, n_classes=classes, class_sep=0.6, flip_y=0.05,
+            random_state=case["number"],
+        )  # fmt: skip
+        model: Any = XGBClassifier(n_estimators=12, learning_rate=0.1, max_depth=depth, n_jobs=1)
+    else:
+        X, y, fit = rows_of(case, options.data, case["fit"])
+        model, _ = learner(case["set"], len(np.unique(y)), 0, case["number"])
+    yield [X, y], None
+    model.fit(X[:fit], y[:fit])
+    truth = Scorer(forestc.load(model), ArrayRows(X[fit:][:FRESH].astype(np.float64), y[fit:][:FRESH]))
+    seconds, done = [], []
+    for level in (1, 1, 2):  # The first run compiles functions.
+        with tempfile.TemporaryDirectory() as folder:
+            begin = time.process_time()
+            out = Path(folder) / "out"
+            done.append(forestc.compile(model, X[:fit], out, label=y[:fit], level=level, targets="verilog"))
+            seconds.append(time.process_time() - begin)
+    true, made = truth.of(done[2].design.forest), done[2].figures["level"]
+    chosen = next(row for row in made["table"] if row["chosen"]) if "table" in made else {"family": "paths kept"}
+    evidence = made.get("evidence") or {"word": "-O1", "lost": 0.0, "interval": [0.0, 0.0], "rows": 0}
+    low, high = (round(end, 5) for end in evidence["interval"])
+    first, size = (estimated_luts(each.figures) for each in done[1:])
+    yield {
+        "won": chosen["family"], "word": evidence["word"], "judged_on": evidence["rows"], "size": size,
+        "to -O1": round(size / max(first, 1), 4), "lost": round(true.lost, 5), "error": round(true.error, 5),
+        "fresh": true.rows, "estimated": round(evidence["lost"], 5), "low": low, "high": high,
+        "s": round(seconds[2], 1), "s to -O1": round(seconds[2] / seconds[1], 1),
+    }  # fmt: skip
+
+
+def summary_of_live(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    lines = []
+    for word in dict.fromkeys(row["word"] for row in rows):
+        own = [row for row in rows if row["word"] == word]
+        broken = (row["lost"] - 1.64 * row["error"] > TOLERANCE for row in own)
+        lines.append({
+            "word": word, "designs": len(own),
+            "above the tolerance": _share(row["lost"] > TOLERANCE for row in own),
+            "above twice": _share(row["lost"] > 2 * TOLERANCE for row in own), "shown broken": _share(broken),
+            "size to -O1": round(float(np.exp(np.mean(np.log([max(row["to -O1"], 1e-4) for row in own])))), 3),
+            "most s": max(row["s"] for row in own), "most s to -O1": max(row["s to -O1"] for row in own),
+        })  # fmt: skip
+    return lines
 
 
 def measured(options: Any, case: Mapping[str, Any]) -> Iterator[Any]:
     """Makes a row for each level, with and without `sure`."""
-    X, y = read(case["set"], options.data)
-    order = np.random.default_rng(0).permutation(len(X))
-    X, y = np.nan_to_num(X[order], nan=-1.0), y[order]
-    fit = min(FIT, len(X) // 2)
-    kept = np.isin(y, np.unique(y[:fit]))
-    X, y = X[kept], np.searchsorted(np.unique(y[:fit]), y[kept])
+    X, y, fit = rows_of(case, options.data, FIT)
     others = fit + np.random.default_rng((case["draw"], case["held_out"])).permutation(len(X) - fit)
     held, fresh = others[: case["held_out"]], others[case["held_out"] :][:FRESH]
     yield [X, y], None

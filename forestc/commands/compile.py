@@ -340,7 +340,9 @@ def _load(run: Compilation) -> None:
     source = load(options.model, trust_pickle=options.trust_pickle, iterations=options.iterations)
     source = name_classes(replace(source, name=options.name or source.name), options.classes)
     source = accept_missing(source, options.missing)
-    run.given, run.source, row_notes = rows_for_model(options.rows, source, options.label, options.ranges)
+    run.given, run.source, row_notes = rows_for_model(
+        options.rows, source, options.label, options.ranges, options.groups
+    )
     if isinstance(run.given, Ranges):
         run.record = ranges_record(options.ranges, run.given, run.source)
     else:

@@ -17,17 +17,19 @@ from forestc.backends.table import gives_only
 from forestc.compilation.layouts import is_measured
 from forestc.compilation.request import Request
 from forestc.costs.devices import DEVICES
-from forestc.errors import ForestcError, OptionError, opt, said
+from forestc.errors import ForestcError, OptionError, RowsError, opt, said
 from forestc.firmware.layouts import least_flash
 from forestc.forest.ir import Forest
 from forestc.frontends import read_estimator
+from forestc.options.compile import CompileOptions
 from forestc.options.shared import Progress, quiet
 from forestc.passes.base import Pass, PassResult
 from forestc.passes.options import DEFAULT_TOLERANCE
 from forestc.passes.pipeline import Step, run_passes
 from forestc.passes.scorer import Loss, Scorer
-from forestc.rows.batches import Rows, RowSelection
+from forestc.rows.batches import Rows, RowSelection, count_rows
 from forestc.rows.given import rows_from, share_of
+from forestc.rows.groups import groups_of
 from forestc.rows.ranges import have_rows
 from forestc.rows.table import label_columns
 from forestc.search.cross_validation import Fold, Folds
@@ -103,9 +105,10 @@ def check_rows_that_score(request: Request) -> None:
 def planned_run(source: Forest, rows: Rows, request: Request) -> PlannedRun:
     """Plans the requested level, or the passes that the user named. source: the model."""
     stop, options = request.stop, request.options
-    fit, held_out = _split(rows, options.held_out, source, options.label)
+    split = _split(rows, options, source)
+    fit, held_out = split.fit, split.held_out
     if stop is None or stop.seconds == math.inf or not have_rows(rows):
-        return _planned(source, rows, fit, held_out, request, stop)
+        return _planned(source, split, request, stop)
     begin = time.monotonic()
     default = plan(None, DEFAULT_LEVEL, fit, scores=options.scores)
     results = _results(source, default.passes, fit, None)
@@ -114,7 +117,7 @@ def planned_run(source: Forest, rows: Rows, request: Request) -> PlannedRun:
     until = begin + stop.seconds - (time.monotonic() - ran)  # leaves time for the checks of the result
     try:
         if time.monotonic() < until:
-            return _planned(source, rows, fit, held_out, request, replace(stop, until=until), results)
+            return _planned(source, split, request, replace(stop, until=until), results)
         why = f"-O{DEFAULT_LEVEL} alone takes longer"
     except LateError:
         why = "it was over before any smaller design was scored"
@@ -122,12 +125,25 @@ def planned_run(source: Forest, rows: Rows, request: Request) -> PlannedRun:
     return PlannedRun(replace(default, notes=(said(note),)), fit, held_out, results=results, done=done)
 
 
-def _split(rows: Rows, held_out: object, source: Forest, label: object) -> tuple[Rows, Rows | None]:
-    """Returns the rows for passes, and the held-out rows or None. held_out: a share, other rows, a pair (rows, labels),
-    or None. Raises OptionError for an impossible share or pair."""
-    share = share_of(held_out)
+@dataclass(frozen=True)
+class _Split:
+    """The given rows, and what scores designs."""
+
+    rows: Rows  # all given rows
+    fit: Rows  # those that passes may use
+    held_out: Rows | None
+    groups: NDArray[np.int64] | None  # (given rows,) number of each row's group
+    held_out_groups: NDArray[np.int64] | None
+
+
+def _split(rows: Rows, options: CompileOptions, source: Forest) -> _Split:
+    """Raises OptionError for an impossible share or pair, and RowsError for groups that do not fit."""
+    held_out, label = options.held_out, options.label
+    groups, share = groups_of(options.groups, options.rows), share_of(held_out)
+    if groups is not None and len(groups) != (count := count_rows(rows)):
+        raise RowsError(f"{len(groups):,} groups of {count:,} rows", where=opt.groups, do="give one for each row")
     if held_out is None:
-        return rows, None
+        return _Split(rows, rows, None, groups, None)
     if share is not None:
         if not 0 < share <= 0.5:
             raise OptionError(
@@ -136,21 +152,24 @@ def _split(rows: Rows, held_out: object, source: Forest, label: object) -> tuple
                 do="set a share above 0 and up to 0.5 aside, or give a file",
             )
         every = round(1 / share)
-        return RowSelection(rows, every, False), RowSelection(rows, every, True)
+        fit, aside = (RowSelection(rows, every, held, groups) for held in (False, True))
+        return _Split(rows, fit, aside, groups, None if groups is None else groups[aside.chosen(0, len(groups))])
     if isinstance(held_out, tuple):
         if len(held_out) != 2:
             raise OptionError(
                 f"held_out is a tuple of {len(held_out)}", where=opt.held_out, do="give rows, or a pair (rows, labels)"
             )
-        return rows, rows_from(held_out[0], source, held_out[1])
-    column = label_columns(label, held_out)
-    if label is not None and column is None and isinstance(held_out, str | Path):
-        raise OptionError(
-            "held_out is a file, and label holds labels",
-            where=opt.held_out,
-            do="name the column, or give (rows, labels)",
-        )
-    return rows, rows_from(held_out, source, None if column is None else label)
+        held_out, label = held_out
+    elif label is not None and label_columns(label, held_out) is None:
+        if isinstance(held_out, str | Path):
+            raise OptionError(
+                "held_out is a file, and label holds labels",
+                where=opt.held_out,
+                do="name the column, or give (rows, labels)",
+            )
+        label = None
+    column = options.groups if isinstance(options.groups, str) else None
+    return _Split(rows, rows, rows_from(held_out, source, label, column), groups, groups_of(column, held_out))
 
 
 def _results(source: Forest, passes: Sequence[Pass], rows: Rows, scorer: Scorer | None) -> list[PassResult]:
@@ -161,15 +180,10 @@ def _results(source: Forest, passes: Sequence[Pass], rows: Rows, scorer: Scorer 
 
 
 def _planned(
-    source: Forest,
-    rows: Rows,
-    fit: Rows,
-    held_out: Rows | None,
-    request: Request,
-    stop: Stop | None,
-    first: Sequence[PassResult] = (),
+    source: Forest, split: _Split, request: Request, stop: Stop | None, first: Sequence[PassResult] = ()
 ) -> PlannedRun:
     """Plans as `planned_run` does. Raises LateError if time ends before a forest is scored."""
+    rows, fit, held_out = split.rows, split.fit, split.held_out
     until = math.inf if stop is None else stop.until
     options, named, level = request.options, request.named, request.level
     share = share_of(options.held_out)
@@ -187,7 +201,7 @@ def _planned(
     limit = DEFAULT_TOLERANCE if request.tolerance is None else request.tolerance
     terms = SearchTerms(limit, stop or Stop(DEFAULT_EFFORT), options.keep, options.sure, options.seed)
     try:
-        folds = _folds(source, rows, fit, held_out, request, terms)
+        folds = _folds(source, split, request, terms)
     except ForestcError as error:
         planned = plan(None, DEFAULT_LEVEL, fit, scores=options.scores)
         note = f"-O{level} is -O{DEFAULT_LEVEL} here: {error.what}; give other rows to score on: {opt.held_out:FILE}"
@@ -222,24 +236,26 @@ def _planned(
     return PlannedRun(found, fit, held_out, share, evidence=evidence)
 
 
-def _folds(source: Forest, rows: Rows, fit: Rows, held_out: Rows | None, request: Request, terms: SearchTerms) -> Folds:
+def _folds(source: Forest, split: _Split, request: Request, terms: SearchTerms) -> Folds:
     """Returns the folds that score designs. Raises ForestcError if the model can't be trained again."""
-    options = request.options
+    options, fit, held_out = request.options, split.fit, split.held_out
     if held_out is not None:
         options.progress("looking for held-out rows among the given ones")
         share = share_of(options.held_out)
         notes = _shared_rows_note(fit, held_out) if share is None else [said(_SET_ASIDE)]
-        return Folds((Fold(source, fit, Scorer(source, held_out)),), "held-out rows", share=share, notes=tuple(notes))
+        own = Fold(source, fit, Scorer(source, held_out, split.held_out_groups))
+        return Folds((own,), "held-out rows", share=share, notes=tuple(notes))
     from forestc.search.folds import folds_of  # imports trainers, which no other level needs
 
     options.progress("training the model again on parts of the rows, to score on the others")
-    return before(
+    folds = before(
         terms.stop.until,
         lambda: folds_of(
-            options.model, source, rows, terms.tolerance, trust_pickle=options.trust_pickle,
-            iterations=options.iterations,
+            options.model, source, split.rows, terms.tolerance, groups=split.groups,
+            trust_pickle=options.trust_pickle, iterations=options.iterations,
         ),
     )  # fmt: skip
+    return folds if folds.lacking is not None else replace(folds, how=f"cross-validation: {folds.how}")
 
 
 def _measured_size(request: Request) -> Callable[[Forest], float] | None:

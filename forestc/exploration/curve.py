@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, replace
+from typing import Any, cast
 
 from forestc.compilation.level_search import PlannedRun
 from forestc.compilation.record import command_line
 from forestc.compilation.request import Request
 from forestc.exploration.goals import FIGURES
 from forestc.exploration.study import STUDY, Goal, Score, Trial, json_text, request_record, trial_path
-from forestc.passes.base import print_pass
+from forestc.passes.base import Pass, print_pass
+from forestc.passes.ladder import Laddered
 from forestc.search.levels import DEFAULT_LEVEL, SEARCHING
 from forestc.search.portfolio import LevelTrial
 
+MOST_SHARE = 0.499  # passes take shares of up to a half as their tolerances, and infinity
 CURVE = "curve"  # the study's folder in that of the design
 
 
@@ -25,7 +29,8 @@ def curve_files(planned: PlannedRun, request: Request) -> dict[str, str]:
     goals = (Goal(size.figure, False, FIGURES[size.figure].unit), Goal("accuracy", True))
 
     def trial_of(number: int, trial: LevelTrial) -> Trial:
-        loss, passes = trial.loss, ",".join(map(print_pass, trial.passes))
+        loss = trial.loss
+        passes = ",".join(print_pass(_allowing(step, loss.counted, plan.tolerance)) for step in trial.passes)
         level = SEARCHING[-1] if trial is plan.chosen else DEFAULT_LEVEL if number == 0 else None
         named = replace(options, level=None, passes=passes, tolerance=None, effort=None, keep=None, sure=False)
         command = None if planned.copy else command_line(replace(request, options=named))
@@ -47,3 +52,11 @@ def curve_files(planned: PlannedRun, request: Request) -> dict[str, str]:
     files = {STUDY: json_text(request_record(goals, (), asked))}
     files |= {trial_path(trial.number): json_text(asdict(trial)) for trial in trials}
     return {f"{CURVE}/{path}": text for path, text in files.items()}
+
+
+def _allowing(step: Pass, loss: float, tolerance: float) -> Pass:
+    """Returns a pass that promises no less loss than its trial had."""
+    if loss <= tolerance or not isinstance(step, Laddered) or step.tolerance is None:
+        return step
+    eased: Pass = replace(cast(Any, step), tolerance=math.ceil(1000 * loss) / 1000 if loss < MOST_SHARE else math.inf)
+    return eased

@@ -11,6 +11,7 @@ from forestc.backends.table import TARGETS, TargetOptions
 from forestc.errors import OptionError, opt
 from forestc.fields.options import flag, keyword, option
 from forestc.options.shared import (
+    GROUPS,
     HELD_OUT,
     LABELS,
     MODEL,
@@ -76,6 +77,16 @@ class _ModelAndHardware:
         takes=HELD_OUT,
     )
     label: Any = label_option(takes=LABELS)
+    groups: Any = option(
+        None,
+        "--groups",
+        "column that names the group of each row, such as a patient; rows of a group are held out together, and losses "
+        "have the standard errors of groups",
+        "COL",
+        kind=str,
+        schema={"type": ["string", "null"]},
+        takes=GROUPS,
+    )
     rows_are_sampled: bool = sampled_option()
     scheduler: str | None = option(
         None,
@@ -218,7 +229,7 @@ class CompileOptions(TargetOptions, _ModelAndHardware):
             )
         if self.rows is not None and self.ranges is not None:
             raise OptionError(f"{opt.rows} are given, too", where=opt.ranges, do="remove one of them")
-        for name in ("label", "held_out", "scheduler"):
+        for name in ("label", "groups", "held_out", "scheduler"):
             if self.rows is None and getattr(self, name) is not None:
                 raise OptionError(
                     "this needs rows, and none are given", where=getattr(opt, name), do=f"give {opt.rows}, or remove it"

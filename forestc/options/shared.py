@@ -20,6 +20,7 @@ SOURCE = argument(
 # What Python takes for rows, labels, held-out rows and ranges
 TABLE = "str, path, array or data frame"
 COLUMN = "str or list of str"
+GROUPS = "str, or array of shape (rows,)"
 LABELS = "str, list of str or array of shape (rows,) or (rows, targets)"
 HELD_OUT = "str, path, array, pair (rows, labels) or float"
 RANGES = "str, path or dict of (smallest, largest)"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -50,6 +50,18 @@ class RowErrors:
     truth: NDArray[Any]  # labels, or the forest's own answers without labels
     decides: bool
     labeled: bool = True  # True if labels are given
+    groups: NDArray[np.int64] | None = None  # (rows,) number of each row's group, if rows are drawn in groups
+
+    @property
+    def units(self) -> int:
+        """Number of rows, or of their groups, that are drawn independently."""
+        return len(self.errors) if self.groups is None else len(np.unique(self.groups))
+
+    def by_unit(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Returns sums of values of rows, (rows,), over their groups; unchanged without groups."""
+        if self.groups is None:
+            return values
+        return np.bincount(np.unique(self.groups, return_inverse=True)[1], weights=values).astype(np.float64)
 
     @property
     def measure(self) -> str:
@@ -81,21 +93,21 @@ class RowErrors:
 
     def _error_of(self, errors: NDArray[np.float64]) -> float:
         """Returns the standard error of the sum of errors of a regression, in units of accuracy."""
-        return float(self.error_of_sums(errors.sum(), (errors**2).sum()))
+        return float(self.error_of_sums(errors.sum(), (self.by_unit(errors) ** 2).sum()))
 
     def error_of_sums(self, sums: Any, squares: Any, *, wide: bool = False) -> Any:
         """Returns the standard error of a loss, in units of accuracy.
-        sums, squares: sums over the rows of another forest's errors minus these, and of their squares; numbers or
+        sums, squares: sums over the units of another forest's errors minus these, and of their squares; numbers or
         arrays.
         wide: the error is for an interval: half a row is added to each of the four cells of a pair of decisions
         (Agresti and Min, 2005), so that it is not 0 where no decision differs."""
-        rows, more = len(self.errors), 2 if wide and self.decides else 0
-        spread = np.maximum(squares + more / 2 - sums**2 / (rows + more), 0.0)
-        return np.sqrt(spread * (rows + more) / max(1, rows + more - 1)) / (self.divisor + more)
+        units, more = self.units, 2 if wide and self.decides else 0
+        spread = np.maximum(squares + more / 2 - sums**2 / (units + more), 0.0)
+        return np.sqrt(spread * (units + more) / max(1, units + more - 1)) / (self.divisor + more)
 
     def loss(self, errors: NDArray[np.float64]) -> Loss:
         """Returns the loss of another forest with these errors on the same rows."""
-        accuracy, differences = self._accuracy(errors), errors - self.errors
+        accuracy, differences = self._accuracy(errors), self.by_unit(errors - self.errors)
         sums = differences.sum(), (differences**2).sum()
         error, wide = (float(self.error_of_sums(*sums, wide=wide)) for wide in (False, True))
         return Loss(accuracy, self.accuracy - accuracy, error, len(errors), self.measure, wide)
@@ -107,6 +119,7 @@ class Scorer:
 
     model: Forest
     held_out: Rows
+    groups: NDArray[np.int64] | None = None  # (held-out rows,) number of each row's group
 
     def of(self, forest: Forest) -> Loss:
         return self.of_all([forest])[0]
@@ -131,7 +144,7 @@ class Scorer:
 
     @cached_property
     def baseline(self) -> RowErrors:
-        baseline = row_errors(self.model, self.held_out)
+        baseline = replace(row_errors(self.model, self.held_out), groups=self.groups)
         if not baseline.decides and (baseline.truth == baseline.truth.flat[0]).all():
             raise OptionError("the held-out rows all have the same label", where=opt.held_out, do="hold out other rows")
         return baseline
@@ -156,7 +169,18 @@ def joined(parts: Sequence[RowErrors]) -> RowErrors:
         np.concatenate([part.truth for part in parts]),
         parts[0].decides,
         any(part.labeled for part in parts),
+        _joined_groups(parts),
     )
+
+
+def _joined_groups(parts: Sequence[RowErrors]) -> NDArray[np.int64] | None:
+    groups, first = list[NDArray[np.int64]](), 0
+    for part in parts:
+        if part.groups is None:
+            return None
+        groups.append(part.groups + first)
+        first += int(part.groups.max()) + 1
+    return np.concatenate(groups)
 
 
 def errors_of(forest: Forest, answers: NDArray[Any], truth: NDArray[Any]) -> NDArray[np.float64]:

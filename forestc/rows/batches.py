@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
@@ -95,11 +95,12 @@ def count_rows(rows: Rows) -> int:
 
 @dataclass(frozen=True)
 class RowSelection:
-    """A selection of rows: n, 2n, 3n, ... (counted from 1) if `held_out`, otherwise all others."""
+    """A selection of rows, or of groups of rows: n, 2n, 3n, ... (from 1) if `held_out`, otherwise all others."""
 
     rows: Rows
-    every: int  # n: every n-th row is selected, or left out
+    every: int  # n: every n-th row or group is selected, or left out
     held_out: bool
+    groups: NDArray[np.int64] | None = None  # (rows,) number of each row's group, from 0
 
     def batches(self) -> Iterator[Batch]:
         first = 0
@@ -111,13 +112,20 @@ class RowSelection:
 
     def chosen(self, first: int, count: int) -> NDArray[np.bool_]:
         """Returns a mask (count,) of the selected rows. first: number of the first row, from 0."""
-        return np.asarray(((np.arange(first, first + count) + 1) % self.every == 0) == self.held_out)
+        numbers = np.arange(first, first + count) if self.groups is None else self.groups[first : first + count]
+        return np.asarray(((numbers + 1) % self.every == 0) == self.held_out)
+
+    def count_before(self, first: int) -> int:
+        """Returns the number of selected rows before row `first`."""
+        if self.groups is not None:
+            return int(self.chosen(0, first).sum())
+        aside = first // self.every
+        return aside if self.held_out else first - aside
 
     def reduce(self, task: Reduction[S]) -> S:
         # The reduction may be sent to other machines, so it takes the selection's rule without the rows.
-        state: S = reduce_rows(
-            self.rows, _SelectionReduction(task, RowSelection(ArrayRows(np.zeros((0, 0))), self.every, self.held_out))
-        )
+        rule = replace(self, rows=ArrayRows(np.zeros((0, 0))))
+        state: S = reduce_rows(self.rows, _SelectionReduction(task, rule))
         return state
 
 
@@ -131,9 +139,8 @@ class _SelectionReduction:
 
     def update(self, state: object, batch: Batch, first: int) -> None:
         chosen = self.some.chosen(first, len(batch.X))
-        selected = first // self.some.every
         if chosen.any():
-            self.task.update(state, batch.of(chosen), selected if self.some.held_out else first - selected)
+            self.task.update(state, batch.of(chosen), self.some.count_before(first))
 
     def merge(self, state: object, other: object) -> None:
         self.task.merge(state, other)

@@ -292,10 +292,13 @@ class TableRows:
         self.reader.refuse_others(counts)
 
 
-def matched(table: Table | ArrayTable, forest: Forest, columns: tuple[Any, ...], labels: object) -> Rows:
+def matched(
+    table: Table | ArrayTable, forest: Forest, columns: tuple[Any, ...], labels: object, aside: tuple[Any, ...] = ()
+) -> Rows:
     """Returns a table's rows for a model; those of arrays and data frames are read at once.
     columns: names of label columns.
     labels: the labels themselves; None if columns hold them, or there are none.
+    aside: names of columns that are neither.
 
     Raises RowsError if the table or the labels do not match the model.
     """
@@ -303,7 +306,7 @@ def matched(table: Table | ArrayTable, forest: Forest, columns: tuple[Any, ...],
     if isinstance(table, ArrayTable):
         rows = _array_rows(table, forest)
     else:
-        table_rows = _match(table, forest, reader)
+        table_rows = _match(table, forest, reader, aside)
         table_rows.check_labels()
         if not isinstance(table, FrameTable):
             return table_rows
@@ -312,8 +315,8 @@ def matched(table: Table | ArrayTable, forest: Forest, columns: tuple[Any, ...],
     return rows if labels is None else replace(rows, truth=reader.read_values(labels, len(rows.X)))
 
 
-def _match(table: Table, forest: Forest, reader: LabelReader) -> TableRows:
-    others = [name for name in table.names if name not in reader.columns]
+def _match(table: Table, forest: Forest, reader: LabelReader, aside: tuple[Any, ...] = ()) -> TableRows:
+    others = [name for name in table.names if name not in (*reader.columns, *aside)]
     match = find_columns(forest, others if table.headed else len(others), table.where)
     read_columns: list[Any] = [None] * forest.width
     texts = {}

@@ -27,10 +27,11 @@ _FORMATS = {".csv": "csv", ".csv.gz": "csv", **_FOLDERS, ".npy": "numpy", ".npz"
 
 
 def rows_for_model(
-    rows: object, forest: Forest, label: object = None, ranges: object = None
+    rows: object, forest: Forest, label: object = None, ranges: object = None, groups: object = None
 ) -> tuple[Rows, Forest, tuple[str, ...]]:
     """Opens rows for a model, or `ranges` if `rows` is None. Returns the rows, the forest (with the rows' column names
-    if it has none) and notes. Raises ForestcError."""
+    if it has none) and notes. groups: the name of a column that the model does not read, if it is a text. Raises
+    ForestcError."""
     if forest.on_words:
         raise ModelError(
             "holds words, which passes have made of the model's own thresholds",
@@ -39,7 +40,7 @@ def rows_for_model(
         )
     if rows is None:
         return ranges_from(ranges, forest)
-    opened, forest = _opened(rows, forest, label, assign_categories=True)
+    opened, forest = _opened(rows, forest, label, groups, assign_categories=True)
     names: tuple[str, ...] = getattr(opened, "names", ())
     if not names:
         return opened, forest, ()
@@ -66,16 +67,19 @@ def unseen_notes(rows: Rows, forest: Forest, unseen: Literal["count", "error"]) 
     return tuple(f"{what}: they go where the model sends unseen ones{own}" for what in whats)
 
 
-def rows_from(rows: object, forest: Forest, label: object = None) -> Rows:
+def rows_from(rows: object, forest: Forest, label: object = None, groups: object = None) -> Rows:
     """Returns rows for a model from a path, an array, or a data frame.
     label: labels, or names of label columns.
+    groups: as in `rows_for_model`.
 
     Raises RowsError or OptionError for unsuitable rows.
     """
-    return _opened(rows, forest, label, assign_categories=False)[0]
+    return _opened(rows, forest, label, groups, assign_categories=False)[0]
 
 
-def _opened(rows: object, forest: Forest, label: object, *, assign_categories: bool) -> tuple[Rows, Forest]:
+def _opened(
+    rows: object, forest: Forest, label: object, groups: object, *, assign_categories: bool
+) -> tuple[Rows, Forest]:
     if isinstance(rows, ArrayRows | TableRows):
         return rows, forest
     columns = label_columns(label, rows)
@@ -91,10 +95,11 @@ def _opened(rows: object, forest: Forest, label: object, *, assign_categories: b
     if isinstance(table, ArrayTable):
         return matched(table, forest, (), label), forest
     names = find_labels(columns, table)
+    aside = find_labels((groups,), table) if isinstance(groups, str) else ()
     if assign_categories and forest.categories:
-        others = [str(name) for name in table.names if name not in names]
+        others = [str(name) for name in table.names if name not in (*names, *aside)]
         forest = with_categories(forest, others, table.texts())
-    return matched(table, forest, names, None if names else label), forest
+    return matched(table, forest, names, None if names else label, aside), forest
 
 
 def open_file(

@@ -92,8 +92,9 @@ class Differences:
 
     @staticmethod
     def of(errors: NDArray[np.float64], baseline: RowErrors) -> Differences:
-        differences = errors - baseline.errors
-        starts = np.linspace(0, len(errors), min(len(errors), BLOCKS), endpoint=False).astype(np.int64)
+        differences = baseline.by_unit(errors - baseline.errors)
+        count = len(differences)
+        starts = np.linspace(0, count, min(count, BLOCKS), endpoint=False).astype(np.int64)
         parts = (np.add.reduceat(values, starts).astype(np.float32) for values in (differences, differences**2))
         return Differences(*parts)
 

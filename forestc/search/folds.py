@@ -52,74 +52,70 @@ def folds_of(
     rows: Rows,
     tolerance: float = DEFAULT_TOLERANCE,
     *,
+    groups: NDArray[np.int64] | None = None,
     trust_pickle: bool = False,
     iterations: int | str | None = None,
 ) -> Folds:
-    """Returns folds of the model's training rows: one if a third of the rows can be spared. model, iterations: as
-    `load` takes them. Raises ForestcError if the model can't be trained again, or copies are unlike it."""
+    """Returns folds of the model's training rows: one if a third of the rows can be spared.
+    groups: (rows,) number of each row's group, whose rows stay together.
+    model, iterations: as `load` takes them.
+
+    Raises ForestcError if the model can't be trained again, or copies are unlike it."""
     step = max(1, -(-count_rows(rows) // MOST_ROWS))
-    X, y = _arrays(rows, step)
-    if y is None:  # Without labels, the score is the agreement with the model.
-        if _can_spare(source, rows):
-            X, _ = _arrays(rows)
-            fit, on = _dealt(np.zeros(len(X), dtype=np.int64), False, SPARED)[0]
-            scorer = Scorer(source, ArrayRows(X[on]))
-            own = Fold(source, ArrayRows(X[fit]), scorer)
-            how = "agreement with the model on a third of the rows, which the passes have not seen"
-            return Folds((own,), how, lacking=scorer.of(source), share=1 / SPARED)
-        parts = _dealt(np.zeros(len(X), dtype=np.int64), False, _fold_count(X))
-        folds = [Fold(source, ArrayRows(X[fit]), Scorer(source, ArrayRows(X[on]))) for fit, on in parts]
-        return Folds(tuple(folds), "cross-validation: agreement on rows set aside")
+    some = _Table.of(rows, groups, step)
+    if some.y is None:  # Without labels, the score is the agreement with the model.
+        if not _can_spare(source, rows):
+            folds = [some.fold(source, *split) for split in some.dealt(False, _fold_count(some.X))]
+            return Folds(tuple(folds), "agreement on rows set aside")
+        table = _Table.of(rows, groups)
+        own = table.fold(source, *table.dealt(False, SPARED)[0])
+        how = "agreement with the model on a third of the rows, which the passes have not seen"
+        return Folds((own,), how, lacking=own.scorer.of(source), share=1 / SPARED)
     estimator, rounds = read_estimator(model, trust_pickle=trust_pickle), parsed(iterations)
     if estimator is None:
         raise ForestcError(
             "a model of trees alone, or with a frozen part, can't be trained again", where="the model", do=OTHER_ROWS
         )
     trained = partial(_trained, estimator, source, rounds if isinstance(rounds, int) else None)
-    if why := why_unlike(source, ArrayRows(X, y), partial(trained, X, y), fewer=1 / step):
+    if why := why_unlike(source, ArrayRows(some.X, some.y), partial(trained, some.X, some.y), fewer=1 / step):
         raise ForestcError(why, where="the model", do=OTHER_ROWS)
-    if (spared := _spared(source, rows, trained, tolerance)) is not None:
-        return spared
-
-    def fold(fit: NDArray[np.int64], held_out: NDArray[np.int64]) -> Fold:
-        model = trained(X[fit], y[fit])
-        return Fold(model, ArrayRows(X[fit], y[fit]), Scorer(model, ArrayRows(X[held_out], y[held_out])))
+    spared = _spared(source, _Table.of(rows, groups), trained, tolerance) if _can_spare(source, rows) else None
+    if spared is not None:
+        names = getattr(rows, "names", ())
+        if (copy := _as_source(spared.folds[0].model, source, names)) is not None:
+            own = spared.folds[0]
+            return replace(spared, folds=(replace(own, model=copy, scorer=replace(own.scorer, model=copy)),))
 
     def dealt(repeat: int) -> tuple[Fold, ...]:
-        return tuple(fold(*split) for split in _dealt(y, source.decides, _fold_count(X), repeat))
+        splits = some.dealt(source.decides, _fold_count(some.X), repeat)
+        return tuple(some.fold(trained(*some.labeled(fit)), fit, held_out) for fit, held_out in splits)
 
-    return Folds(dealt(0), "cross-validation: models trained again with the same parameters", dealt)
+    return Folds(dealt(0), "models trained again with the same parameters", dealt)
 
 
-def _spared(source: Forest, rows: Rows, trained: Callable[..., Forest], tolerance: float) -> Folds | None:
+def _spared(source: Forest, table: _Table, trained: Callable[..., Forest], tolerance: float) -> Folds | None:
     """Returns a fold that scores on a third of the rows; None if these can't be spared."""
-    if not _can_spare(source, rows):
-        return None
-    X, y = _arrays(rows)
-    assert y is not None
-    splits = _dealt(y, source.decides, SPARED)[: -(-SPARED * LACKING_ROWS // len(y))]
+    splits = table.dealt(source.decides, SPARED)[: -(-SPARED * LACKING_ROWS // len(table.X))]
     folds, halves = list[Fold](), list[Forest]()
     try:
         for others, third in splits:
-            copy, half = (trained(X[others], y[others], step=step) for step in (1, 2))
-            folds.append(Fold(copy, ArrayRows(X[others], y[others]), Scorer(copy, ArrayRows(X[third], y[third]))))
+            copy, half = (trained(*table.labeled(others), step=step) for step in (1, 2))
+            folds.append(table.fold(copy, others, third))
             halves.append(half)
     except ForestcError:  # A class is rare, or the estimator needs columns that the model does not read.
         return None
-    scorer, fold = CrossScorer(tuple(folds)), folds[0]
+    scorer = CrossScorer(tuple(folds))
     gained = scorer.loss(scorer.errors(halves))
     lacking = replace(gained, lost=max(0.0, LATER_GAIN * gained.lost), error=LATER_GAIN * gained.error)
-    model = _as_source(fold.model, source, getattr(rows, "names", ()))
-    if model is None or lacking.lost > SPARED_LOSS * tolerance:
+    if lacking.lost > SPARED_LOSS * tolerance:
         return None
-    fit, scoring = count_rows(fold.fit), count_rows(fold.scorer.held_out)
+    others, third = splits[0]
     note = (
-        f"the design is made of a copy of the model that was trained on {fit:,} of the rows, as the other {scoring:,} "
-        f"score it; the copy is estimated to lose {lacking.lost:.4f} of {lacking.measure}, which is counted"
+        f"the design is made of a copy of the model that was trained on {len(others):,} of the rows, as the other "
+        f"{len(third):,} score it; the copy is estimated to lose {lacking.lost:.4f} of {lacking.measure}, which counts"
     )
-    fold = replace(fold, model=model, scorer=replace(fold.scorer, model=model))
     how = "a third of the rows, with a copy of the model that was trained on the others"
-    return Folds((fold,), how, lacking=lacking, share=1 / SPARED, notes=(note,))
+    return Folds((folds[0],), how, lacking=lacking, share=1 / SPARED, notes=(note,))
 
 
 def _can_spare(source: Forest, rows: Rows) -> bool:
@@ -169,43 +165,64 @@ def _trained(
     return replace(model, always_missing=source.always_missing)
 
 
-def _arrays(rows: Rows, step: int | None = None) -> tuple[NDArray[np.float64], NDArray[Any] | None]:
-    """Returns rows with their labels; None without labels.
-    step: takes every `step`-th row, with the columns too that the model does not read; None: all rows, without these.
-    """
-    all_columns = rows.all_columns if step is not None and isinstance(rows, ArrayRows) else None
-    step, first = step or 1, 0
-    parts: list[NDArray[np.float64]] = []
-    truths: list[NDArray[Any]] = []
-    for batch in rows.batches():
-        chosen = np.arange(-first % step, len(batch.X), step)
-        first += len(batch.X)
-        parts.append(batch.X[chosen])
-        if batch.truth is not None:
-            truths.append(batch.truth[chosen])
-    all_columns = None if all_columns is None or all_columns.shape[1] > MOST_COLUMNS else all_columns
-    X = np.concatenate(parts) if all_columns is None else all_columns[::step].astype(np.float64)
-    if len(truths) < len(parts):
-        return X, None
-    y = np.concatenate(truths)
-    labeled = y.reshape(len(y), -1)[:, 0] >= 0 if y.dtype.kind in "iu" else np.ones(len(y), dtype=bool)
-    return X[labeled], y[labeled]
+@dataclass(frozen=True)
+class _Table:
+    """Rows in memory, which are dealt to folds."""
+
+    X: NDArray[np.float64]
+    y: NDArray[Any] | None  # labels of all rows, or None
+    groups: NDArray[np.int64] | None  # number of each row's group
+
+    @staticmethod
+    def of(rows: Rows, groups: NDArray[np.int64] | None = None, step: int | None = None) -> _Table:
+        """Returns the rows that have labels; all rows if none has.
+        step: takes every `step`-th row, with the columns too that the model does not read; None: all, without these.
+        """
+        all_columns = rows.all_columns if step is not None and isinstance(rows, ArrayRows) else None
+        step, first = step or 1, 0
+        parts: list[NDArray[np.float64]] = []
+        truths: list[NDArray[Any]] = []
+        for batch in rows.batches():
+            chosen = np.arange(-first % step, len(batch.X), step)
+            first += len(batch.X)
+            parts.append(batch.X[chosen])
+            if batch.truth is not None:
+                truths.append(batch.truth[chosen])
+        all_columns = None if all_columns is None or all_columns.shape[1] > MOST_COLUMNS else all_columns
+        X = np.concatenate(parts) if all_columns is None else all_columns[::step].astype(np.float64)
+        groups = None if groups is None else groups[::step]
+        if len(truths) < len(parts):
+            return _Table(X, None, groups)
+        y = np.concatenate(truths)
+        labeled = y.reshape(len(y), -1)[:, 0] >= 0 if y.dtype.kind in "iu" else np.ones(len(y), dtype=bool)
+        return _Table(X[labeled], y[labeled], None if groups is None else groups[labeled])
+
+    def labeled(self, some: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[Any]]:
+        assert self.y is not None
+        return self.X[some], self.y[some]
+
+    def fold(self, model: Forest, fit: NDArray[np.int64], held_out: NDArray[np.int64]) -> Fold:
+        """Returns a fold of the rows with these numbers."""
+        own, other = (ArrayRows(self.X[some], None if self.y is None else self.y[some]) for some in (fit, held_out))
+        return Fold(model, own, Scorer(model, other, None if self.groups is None else self.groups[held_out]))
+
+    def dealt(self, decides: bool, count: int, repeat: int = 0) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        """Returns a list with (row numbers to fit, held-out row numbers) for each of `count` folds. Classes, of groups
+        those of their first rows, are spread evenly over folds."""
+        _, first, unit = np.unique(
+            np.arange(len(self.X)) if self.groups is None else self.groups, return_index=True, return_inverse=True
+        )
+        kind = np.zeros(len(first), dtype=np.int64)
+        if decides and self.y is not None:
+            kind = self.y.reshape(len(self.y), -1)[first, 0].astype(np.int64)
+        turn = np.empty(len(first), dtype=np.int64)
+        order = np.random.default_rng(repeat).permutation(len(first)) if repeat else np.arange(len(first))
+        turn[order[np.argsort(kind[order], kind="stable")]] = np.arange(len(first)) % count
+        return [(np.flatnonzero(turn[unit] != fold), np.flatnonzero(turn[unit] == fold)) for fold in range(count)]
 
 
 def _fold_count(X: NDArray[np.float64]) -> int:
     return next(folds for below, folds in FOLDS if len(X) < below)
-
-
-def _dealt(
-    y: NDArray[Any], decides: bool, count: int, repeat: int = 0
-) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Returns a list with (row numbers to fit, held-out row numbers) for each of `count` folds. Classes are spread
-    evenly over folds."""
-    kind = y.reshape(len(y), -1)[:, 0].astype(np.int64) if decides else np.zeros(len(y), dtype=np.int64)
-    turn = np.empty(len(y), dtype=np.int64)
-    order = np.random.default_rng(repeat).permutation(len(y)) if repeat else np.arange(len(y))
-    turn[order[np.argsort(kind[order], kind="stable")]] = np.arange(len(y)) % count
-    return [(np.flatnonzero(turn != fold), np.flatnonzero(turn == fold)) for fold in range(count)]
 
 
 @dataclass(frozen=True)

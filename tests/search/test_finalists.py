@@ -34,6 +34,7 @@ class _Plan:
     chosen: _Trial | None
     passes: tuple[str, ...] = ()
     evidence: Evidence | None = CHOSEN
+    curve: tuple[_Trial, ...] = ()
 
 
 def test_measured_sizes_choose_among_those_that_are_nearly_as_small():
