@@ -115,7 +115,8 @@ class Held(np.ndarray):
 
 def test_of_many_rows_every_nth_is_kept_and_no_batch():
     rows = Streamed()
-    X, y = folds_module._arrays(rows, 4)
+    table = folds_module._Table.of(rows, step=4)
+    X, y = table.X, table.y
     assert X[:, 0].tolist() == list(range(0, 100, 4)) and y.tolist() == [n % 3 for n in range(0, 100, 4)]
     assert rows.most <= 2
 
