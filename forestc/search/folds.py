@@ -131,7 +131,7 @@ def _as_source(copy: Forest, source: Forest, names: Sequence[str]) -> Forest | N
         column = source.carried[feature.column] if source.carried else feature.column
         own = known.get(column)
         if own is not None:
-            named = replace(feature, name=own.name, labels=own.labels, named=own.named)
+            named = replace(feature, name=own.name, labels=own.labels, named=own.named, unknown=own.unknown)
         elif isinstance(feature.number, Category):
             return None
         else:
