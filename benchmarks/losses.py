@@ -8,7 +8,8 @@ loses. One search of -O3 gives four designs: -O2's is what it had taken after th
 shown designs alone. Sizes are estimated LUTs. `width` is that of the interval to one that counts no choice.
 
 In the part `live` there are no other rows: an estimator trained on 1,000 or 4,000 rows is compiled with these alone.
-Its sets also hold boosters of several overlapping classes, with few rounds and a low learning rate.
+Its sets also hold boosters of several overlapping classes, with few rounds and a low learning rate. `--only live` measures
+this part alone.
 """
 
 from __future__ import annotations
@@ -59,19 +60,20 @@ def main() -> None:
     options = parser.parse_args()
     if options.small:
         options.only = "transfusion"
-    names = options.only.split(",") if options.only else SETS
+    alone = options.only == "live"
+    names = options.only.split(",") if options.only and not alone else SETS
+    overlapping = [f"{classes} overlapping classes" for classes in OVERLAPPING if alone or not options.only]
     numbers, parts = (range(1), (20,)) if options.small else (range(2), HELD)
     cases = [
         {"set": name, "number": number, "draw": draw, "held_out": held}
-        for draw in range(options.draws) for name in names for number in numbers for held in parts
+        for draw in range(0 if alone else options.draws) for name in names for number in numbers for held in parts
     ]  # fmt: skip
     ledger = Ledger(TITLE, options, ("numba", "xgboost", "lightgbm"))
     with nullcontext() if options.small else ProcessPoolExecutor(options.processes) as pool:
         ledger.fill(cases, partial(measured, options), pool=pool)
         live = [
             {"set": name, "number": number, "fit": fit}
-            for name in (*names, *(f"{classes} overlapping classes" for classes in OVERLAPPING if not options.only))
-            for number in numbers for fit in LIVE
+            for name in (*names, *overlapping) for number in numbers for fit in LIVE
         ]  # fmt: skip
         ledger.fill(live[:1] if options.small else live, partial(lived, options), part="live", pool=pool)
     rows = ledger.parts["live"]
