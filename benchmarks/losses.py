@@ -8,8 +8,8 @@ loses. One search of -O3 gives four designs: -O2's is what it had taken after th
 shown designs alone. Sizes are estimated LUTs. `width` is that of the interval to one that counts no choice.
 
 In the part `live` there are no other rows: an estimator trained on 1,000 or 4,000 rows is compiled with these alone.
-Its sets also hold boosters of several overlapping classes, with few rounds and a low learning rate. `--only live` measures
-this part alone.
+Its sets also hold boosters of several overlapping classes, with few rounds and a low learning rate. `--only live`
+measures this part alone.
 """
 
 from __future__ import annotations

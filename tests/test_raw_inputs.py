@@ -59,6 +59,14 @@ def test_a_design_on_sensors_is_exact(given, layout, tmp_path, need_tool):
     ]
 
 
+def test_rows_of_which_none_fits_are_all_left_out(given, tmp_path):
+    model, rows, truth = given
+    options = {"targets": "c", "c_inputs": "raw", "c_types": f"{TYPES},ticks=uint32", "c_layout": "nodes"}
+    made = forestc.compile(model, rows, tmp_path / "d", label=truth, **options).design
+    result = forestc.check(made, rows.assign(temp=20.5), engines=["c"], random_rows=10)
+    assert result.ok and result.notes[0].startswith("c: left out 500 rows")
+
+
 def test_a_planted_error_is_found_with_its_row(given, tmp_path):
     model, rows, truth = given
     types = {"c_inputs": "raw", "c_types": f"{TYPES},ticks=uint32"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -89,7 +90,7 @@ class CEngine:
             parts = [np.ascontiguousarray(vectors.words).view(np.uint8).reshape(len(rows), -1)]
             parts += [self.rows.table(rows)] * self.quantizes
         out = run_tool([str(self.folder / "program")], self.folder, data=np.concatenate(parts, axis=1).tobytes())
-        index = evaluation.index.reshape(len(rows), -1)
+        index = evaluation.index.reshape(len(rows), math.prod(evaluation.index.shape[1:]))
         expected = [np.zeros((len(rows), 1), dtype=np.int64), index, evaluation.scores]
         expected += [encode(self.forest, rows)] * self.quantizes
         exact = None if self.shown is None else values_of(self.forest, evaluation)

@@ -98,7 +98,7 @@ class Inputs:
         for member, column in enumerate(self.columns):
             with np.errstate(over="ignore"):
                 table[f"x{member}"] = rows[:, column].astype(layout[member])
-        return table.view(np.uint8).reshape(len(table), -1)
+        return table.view(np.uint8).reshape(len(table), layout.itemsize)
 
 
 def inputs_of(forest: Forest, form: str, types: str = "") -> Inputs:
