@@ -375,9 +375,9 @@ PASSES = "passes algorithms/splits algorithms/thresholds"
 SEARCH = f"{PASSES} algorithms/boosting algorithms/members search training costs/prices.py costs/shares.py"
 COSTS = "costs toolchain/yosys.py toolchain/nextpnr.py compilation/synthesis.py"
 CODE = "backends/c layouts compilation/layouts.py firmware toolchain/firmware.py"
+LEVELS = ("shipped_models", "hardware", "curve", "level_times")  # results with a row of each level
 EXACT, PATHS, FOUND = (
-    " ".join(f"{name}[{level}]" for level in levels.split() for name in ("shipped_models", "hardware", "level_times"))
-    for levels in ("-O0", "-O1", "-O2 -O3")
+    " ".join(f"{name}[{level}]" for level in levels.split() for name in LEVELS) for levels in ("-O0", "-O1", "-O2 -O3")
 )
 CORES = "exactness compile_scale simulation streams make budgets"
 GOLDEN: Mapping[str, Golden] = {
@@ -392,7 +392,7 @@ GOLDEN: Mapping[str, Golden] = {
     ),
     "C": Golden(headers, f"{EXACT} {PATHS} firmware c_exactness compile_scale", f"{CODE} {PASSES}"),
     "C on processors": Golden(on_processors, "firmware budgets", CODE),
-    "estimates and devices": Golden(on_devices, "shipped_models hardware level_times levels make", COSTS),
+    "estimates and devices": Golden(on_devices, "shipped_models hardware curve level_times levels make", COSTS),
     "boards": Golden(on_boards, "bitstreams board_check", "boards costs/boards.py toolchain"),
     "levels, cross-validated": Golden(
         compiled("forest 3", "boosting 2", level=3, targets="verilog", tolerance=0.02), f"{FOUND} levels", SEARCH
