@@ -28,7 +28,6 @@ from forestc.papers import BinaryMatrixFactorization
 # PAPER holds, by matrix and rank: the error of the paper's column generation and of the best other method (Table 4),
 # MLP(1) (Table 3), and the gap in percent (Table 2; None if the paper gives none).
 TITLE = "boolean rank-k factorization beside published errors"
-MEASURES = ("forestc/algorithms/covers", "forestc/papers/factorization")
 PAPER = {
     "zoo": {2: (271, 271, 272, 0.0), 5: (125, 133, 127, 0.0), 10: (40, 41, 38.8, 3.0)},
     "tumor": {2: (1411, 1408, 1409.8, 0.9), 5: (1029, 1055, 1019.3, 9.3), 10: (579, 583, 575.5, 28.4)},
@@ -40,7 +39,7 @@ PAPER = {
 
 
 def main() -> None:
-    parser = arguments(__doc__, MEASURES, "data!", "only")
+    parser = arguments(__doc__, "json", "data!", "only")
     parser.add_argument("--ranks", default="2,5,10", metavar="NUMBERS")
     parser.add_argument("--seconds", type=float, default=1200.0, help="for each matrix and rank; 0: no limit")
     parser.add_argument("--peer", metavar="PYTHON", help="an interpreter with nimfa, which is compared")

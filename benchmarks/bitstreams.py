@@ -29,7 +29,6 @@ from forestc.forest.evaluate import evaluate_words
 from forestc.toolchain.packaged import need_command
 from forestc.toolchain.run import package_folders, run_tool
 
-MEASURES = ("forestc/boards", "forestc/costs/boards.py", "forestc/toolchain")
 BOARDS = (
     "icebreaker", "upduino", "hx8k", "ulx3s-25f", "orangecrab-25f", "colorlight-i5", "tang-nano-9k", "tang-nano-20k",
 )  # fmt: skip
@@ -55,7 +54,7 @@ SETTLE = 2000  # clocks of the longest reset after configuration, and more
 
 
 def main() -> None:
-    options = arguments(__doc__, MEASURES, "only").parse_args()
+    options = arguments(__doc__, "json", "only").parse_args()
     ledger = Ledger("bitstreams", options, TOOLS)
     for number, (name, (load, model, given)) in enumerate(DESIGNS.items()):
         X, y = load(return_X_y=True)

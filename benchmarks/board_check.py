@@ -21,7 +21,6 @@ from tools import arguments
 import forestc
 from forestc.manifest.design import Design
 
-MEASURES = ("forestc/boards", "forestc/checks", "hdl_templates/check")
 LINES = {"clean": "sim", "1 % damaged, 0.1 % lost": "sim:damaged=0.01,lost=0.001"}
 VECTORS = 20_000
 
@@ -70,7 +69,7 @@ def measured(design: Design, X: Any, vectors: int, case: Case) -> Steps:
 
 
 def main() -> None:
-    options = arguments(__doc__, MEASURES, "only").parse_args()
+    options = arguments(__doc__, "json", "only").parse_args()
     names = ["iris"] if options.small else [name for name in CASES if not options.only or name in options.only]
     ledger = Ledger("designs on simulated boards, against the evaluator", options, ("verilator",))
     with tempfile.TemporaryDirectory() as scratch:

@@ -62,12 +62,11 @@ LARGE, HUGE = 5000, 10_000  # rows of a training part above which it has three i
 FEW_FOLDS = 5  # folds of the sets in SECONDS
 PEER_FOLDS, PEER_SECONDS = 2, 300  # folds of aix360, and seconds of each
 TITLE = "decision rules beside the published tables"
-MEASURES = ("forestc/algorithms/covers", "forestc/papers/rules", "benchmarks/papers/boolean_rules")
 PEER = Path(__file__).parent / "papers/boolean_rules/aix360_rules.py"
 
 
 def main() -> None:
-    parser = arguments(__doc__, MEASURES, "data!", "only")
+    parser = arguments(__doc__, "json", "data!", "only")
     parser.add_argument("--folds", type=int, default=10, help="how many of the ten folds to run")
     parser.add_argument("--inner", type=int, default=10, help="inner folds that choose C")
     parser.add_argument("--peer", metavar="PYTHON", help="an interpreter that has aix360")

@@ -71,7 +71,6 @@ PRINTED: dict[tuple[str, int], dict[str, tuple[float, float, float]]] = {
     ("hill", 10): {"version-2": (-980.06, -1109.28, -999.11)},
     ("community", 10): {"version-2": (-89556.12, -92656.88, -91709.72)},
 }  # fmt: skip
-MEASURES = ("forestc/papers/networks", "benchmarks/papers/bounded_treewidth")
 AGREE = ("nursery", "breast")  # lists the sets with the same columns as the paper: their optima are the printed ones
 PROVED = {  # seconds that the paper's MILP took to prove the optimum at treewidth 2, 3, 4, 5
     "nursery": (1, 1, 1, 1),
@@ -108,7 +107,7 @@ ORDERS = {  # lists the categories of each column in the order of the data set's
 
 
 def main() -> None:
-    parser = arguments(__doc__, MEASURES, "data!", "only")
+    parser = arguments(__doc__, "json", "data!", "only")
     parser.add_argument("--seconds", type=float, default=20.0, help="for each run of a method")
     parser.add_argument("--seeds", type=int, default=3, help="runs of each method")
     parser.add_argument("--treewidths", default="4,10")

@@ -56,7 +56,6 @@ FORMS = ({"c_inputs": "words"}, {"c_inputs": "raw"}, {"c_inputs": "raw", "c_type
 # STRIDE is the step through the pairs of layout and form: successive kinds of model start at different pairs.
 STRIDE = 7
 CPUS = ("cortex-m0plus", "cortex-m4f")
-MEASURES = ("forestc/frontends", "forestc/forest", "forestc/layouts", "forestc/backends/c", "forestc/firmware")
 COUNTED = ("library_rows", "library", "headers", "rows", "host", "emulator_rows", "emulator")
 FAMILIES = dict.fromkeys(("sklearn", "pipeline", "search", "threshold", "calibrated"), "scikit-learn")
 
@@ -172,7 +171,7 @@ def summed(kinds: Sequence[str], pool: Any, options: Any, case: Case) -> Steps:
 
 
 def main() -> None:
-    parser = arguments(__doc__, MEASURES, "only")
+    parser = arguments(__doc__, "json", "only")
     parser.add_argument("--rows", type=int, default=100_000, help="of each header (default: %(default)s)")
     parser.add_argument("--library-rows", type=int, default=20_000, help="(default: %(default)s)")
     parser.add_argument("--emulator-rows", type=int, default=1000, help="on each processor (default: %(default)s)")

@@ -27,8 +27,6 @@ LEAVES = (125, 250, 500, 1000)
 MANY_LEAVES = 5000  # leaves of each tree of the forest that becomes C
 CLOCK_MHZ, DEVICE = 100.0, "ecp5-85k"
 ROWS = 10_000
-MEASURES = ("forestc/frontends", "forestc/passes", "forestc/lowering", "forestc/netlist", "forestc/layouts",
-            "forestc/backends", "forestc/compilation")  # fmt: skip
 
 
 def train(folder: Path, leaves: int) -> Path:
@@ -111,7 +109,7 @@ def main() -> None:
     if len(sys.argv) == 4 and not sys.argv[1].startswith("-"):
         print(json.dumps(CASES[sys.argv[3]](Path(sys.argv[1]), Path(sys.argv[2]))))
         return
-    options = arguments(__doc__, MEASURES).parse_args()
+    options = arguments(__doc__, "json").parse_args()
     sizes, many = ((2, 3), 4) if options.small else (LEAVES, MANY_LEAVES)
     ledger = Ledger("compile time of 100 trees", options, ("xgboost", "numba"))
     cases = [("Verilog", leaves) for leaves in sizes]

@@ -26,8 +26,6 @@ from forestc.passes.scorer import Scorer
 from forestc.rows.batches import ArrayRows
 from forestc.search.finalists import synthesized_luts
 
-MEASURES = ("forestc/passes", "forestc/algorithms", "forestc/search", "forestc/compilation", "forestc/lowering",
-            "forestc/netlist", "forestc/backends/verilog", "forestc/backends/hdl.py")  # fmt: skip
 MODEL = "digits"
 
 
@@ -58,7 +56,7 @@ def measured(options: Any, name: str, level: int, case: Case) -> Steps:
 
 
 def main() -> None:
-    options = arguments(__doc__, MEASURES, "peers!").parse_args()
+    options = arguments(__doc__, "json", "peers!").parse_args()
     name = "bc" if options.small else MODEL
     ledger = Ledger("the designs that -O3 tries on one model", options, ("yosys",))
     others = json.loads((ROOT / "docs" / "benchmarks" / "hardware.json").read_text(encoding="utf-8"))["rows"]

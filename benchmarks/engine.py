@@ -49,7 +49,6 @@ SEEDS = {"ecp5": (1, 2), "up5k": (1,)}  # of place and route
 ROWS = 60_000  # of a simulation; a tenth on up5k
 TOOLS = ("yosys", "nextpnr-ecp5", "nextpnr-ice40", "verilator", "forestc/toolchain", "forestc/costs/devices.py",
          "forestc/backends/engine", "forestc/forest", "hdl_templates")  # fmt: skip
-MEASURES = ("forestc/engine", "forestc/backends/engine", "hdl_templates")
 # PLACERS holds options of nextpnr that are many times as fast as the default placer and router.
 PLACERS = {"ecp5": ("--placer", "static", "--router", "router2")}
 
@@ -207,7 +206,7 @@ def swaps(rows: int, _: Case) -> Steps:
 
 
 def main() -> None:
-    options = arguments(__doc__, MEASURES, "only").parse_args()
+    options = arguments(__doc__, "json", "only").parse_args()
     given, swapped = ("swaps", 20) if options.small else (options.only or "ecp5,up5k,image,swaps", 1_000_000)
     small = capacity_for(EngineRequest(40, 22_000, 16, word_bits=8), "ice40-up5k")
     large, ecp5 = Capacity(100, 128, 1, 28, word_bits=8), forest(0, 100, 28, 127, 6)

@@ -51,7 +51,6 @@ from forestc.papers.pruning.baselines import BASELINES
 SIZES = (40, 60, 80, 100)
 LARGE = ("BMK",)
 TITLE = "balanced accuracy on test rows, beside the paper's Table 5 (K = 100)"
-MEASURES = ("forestc/papers/pruning", "forestc/algorithms/members")
 # OURS holds, by method: the limits on diversity (F1, F2 or F3), and the weights of the rows.
 OURS: dict[str, tuple[Any, str]] = {
     "F1": ("F1", "accuracy"), "F2": ("F2", "accuracy"), "F3": ("F3", "accuracy"), "theta": ("F1", "balanced"),
@@ -70,7 +69,7 @@ PAPER_RANKS = dict(zip(RANKED, (2.94, 2.40, 3.97, 3.27, 3.39, 5.03), strict=True
 
 
 def main() -> None:
-    parser = arguments(__doc__, MEASURES, "data!", "only")
+    parser = arguments(__doc__, "json", "data!", "only")
     parser.add_argument("--sizes", default=",".join(map(str, SIZES)), metavar="K")
     parser.add_argument("--repeats", type=int, default=1, help="of the ten folds; the paper has 10")
     parser.add_argument("--folds", type=int, default=10)

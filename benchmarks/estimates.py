@@ -417,7 +417,7 @@ def write(table: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    parser = arguments(__doc__, (), "data", "cache")
+    parser = arguments(__doc__, "data", "cache")
     parser.add_argument("--minutes", type=float, default=1e9, metavar="N", help="stop measuring after N minutes")
     parser.add_argument("--every", type=int, default=1, metavar="N", help="measure every n-th design alone")
     parser.add_argument("--placed", type=int, default=70, metavar="N", help="place and route at most N designs")

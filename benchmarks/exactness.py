@@ -24,8 +24,6 @@ from models import KINDS, full_model, rows_near_thresholds
 
 ENGINES = ("netlist", "verilator", "c", "icarus")
 TITLE = "differences; library: rows, engines: vectors"
-MEASURES = ("forestc/frontends", "forestc/passes", "forestc/forest", "forestc/lowering", "forestc/netlist",
-            "forestc/layouts", "forestc/backends", "forestc/checks", "hw_sim")  # fmt: skip
 
 
 def margins(kind, model, rows):
@@ -75,7 +73,7 @@ def measured(options: Any, case: Case) -> Steps:
 
 
 def main() -> None:
-    parser = arguments(__doc__, MEASURES, "only")
+    parser = arguments(__doc__, "json", "only")
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--icarus-rows", type=int, default=5_000)
     options = parser.parse_args()

@@ -55,13 +55,6 @@ MODELS = ("rf10_bc", "rf100_bc", "rf10_digits", "rf100_digits")
 MORE = ("rf10_spambase", "rf10_magic")  # adds models of the files in --data
 TARGETS = {"cortex-m4f": "Cortex-M4F", "cortex-m0plus": "Cortex-M0+"}
 LEVELS = (0, 1)
-MEASURES = (
-    "forestc/layouts",
-    "forestc/backends/c",
-    "forestc/firmware",
-    "forestc/passes/quantize_inputs",
-    "forestc/passes/round_leaves",
-)
 TOOLS = ("arm-none-eabi-gcc", "unicorn", "forestc/firmware", "forestc/toolchain", "forestc/commands/measure.py")
 MOST_ROWS = 1000
 # TAKES holds the inputs of a header and its measured entry, by kind of input.
@@ -86,7 +79,7 @@ class Case:
 
 
 def main() -> None:
-    options = arguments(__doc__, MEASURES, "data", "only").parse_args()
+    options = arguments(__doc__, "json", "data", "only").parse_args()
     names = options.only.split(",") if options.only else (*MODELS, *(MORE if options.data else ()))
     layouts, targets = tuple(LAYOUTS), TARGETS
     if options.small:

@@ -21,7 +21,6 @@ from ledger import Case, Ledger, Steps
 from tools import arguments, in_fresh_process, peak_memory_mb
 
 TREES, LEAVES, ROWS, COLUMNS = 100, 5_000, 30_000, 24
-MEASURES = ("forestc/frontends", "forestc/forest")
 GROWN = 4  # trees that are trained; the others repeat them, since only loading is measured
 RUNS = 3
 FILES = {"XGBoost JSON": "m.json", "XGBoost UBJSON": "m.ubj", "LightGBM text": "m.txt", "ONNX": "m.onnx"}
@@ -124,7 +123,7 @@ def measure(who: str, path: str) -> dict[str, Any]:
 
 
 def main() -> None:
-    options = arguments(__doc__, MEASURES).parse_args()
+    options = arguments(__doc__, "json").parse_args()
     with tempfile.TemporaryDirectory() as name:
         ledger = Ledger("loading a model", options, ("xgboost", "lightgbm", "onnxruntime"))
         ledger.fill([{"file": kind} for kind in FILES], measured, Path(name), options.small)

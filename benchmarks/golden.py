@@ -379,7 +379,7 @@ LEVELS = ("shipped_models", "hardware", "curve", "level_times")  # results with 
 EXACT, PATHS, FOUND = (
     " ".join(f"{name}[{level}]" for level in levels.split() for name in LEVELS) for levels in ("-O0", "-O1", "-O2 -O3")
 )
-CORES = "exactness compile_scale simulation streams make budgets"
+CORES = "exactness compile_scale simulation streams make"
 GOLDEN: Mapping[str, Golden] = {
     "models read": Golden(loaded, "exactness c_exactness compile_scale frontends", "frontends"),
     "logic, -O0": Golden(
@@ -391,7 +391,7 @@ GOLDEN: Mapping[str, Golden] = {
         f"{PATHS} {CORES}", f"{LOGIC} {PASSES}",
     ),
     "C": Golden(headers, f"{EXACT} {PATHS} firmware c_exactness compile_scale", f"{CODE} {PASSES}"),
-    "C on processors": Golden(on_processors, "firmware budgets", CODE),
+    "C on processors": Golden(on_processors, "firmware", CODE),
     "estimates and devices": Golden(on_devices, "shipped_models hardware curve level_times levels make", COSTS),
     "boards": Golden(on_boards, "bitstreams board_check", "boards costs/boards.py toolchain"),
     "levels, cross-validated": Golden(

@@ -31,15 +31,13 @@ from forestc.options.commands import SynthOptions
 from forestc.passes.scorer import Scorer
 from forestc.rows.batches import ArrayRows
 
-MEASURES = ("forestc/passes", "forestc/algorithms", "forestc/compilation", "forestc/lowering", "forestc/netlist",
-            "forestc/backends/verilog", "forestc/backends/hdl.py")  # fmt: skip
 CONIFER = {"bc": (16, 8), "digits": (12, 4)}  # bits of a word and of a feature, by model
 LATENCIES = (0, 2)
 TOOLS = ("yosys", "nextpnr-ecp5", "forestc/toolchain", "forestc/commands/synth.py", "forestc/costs/devices.py")
 
 
 def main() -> None:
-    options = arguments(__doc__, MEASURES, "peers!", "only").parse_args()
+    options = arguments(__doc__, "json", "peers!", "only").parse_args()
     names, levels = (("bc",), (1,)) if options.small else (tuple(CONIFER), (1, 2, 3))
     ledger = Ledger("two shared models beside TreeLUT and conifer", options, TOOLS)
     for name in names:

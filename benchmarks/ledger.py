@@ -111,7 +111,7 @@ class Ledger:
         if self.options.json is None:
             return
         command = _command() if self._whole() else self._before.get("command", _command())
-        head = {"title": self.title, "command": command, "measures": self.options.measures, "golden": {}}
+        head = {"title": self.title, "command": command, "golden": {}}
         left = not self._whole() or any(rows != self._seen.get(name) for name, rows in self.parts.items())
         if more is None or left:
             head["golden"] = self._before.get("golden", {})  # Not all rows are of this run.

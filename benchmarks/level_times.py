@@ -32,7 +32,6 @@ import forestc
 from forestc.passes.scorer import Scorer
 from forestc.rows.batches import ArrayRows
 
-MEASURES = ("forestc/search", "forestc/passes", "forestc/algorithms", "forestc/lowering", "forestc/commands")
 Rows = tuple[Any, Any]
 
 
@@ -67,7 +66,7 @@ CASES: dict[str, tuple[Callable[[], Rows], Callable[[], Any], tuple[int, ...], s
 
 
 def main() -> None:
-    options = arguments(__doc__, MEASURES, "data", "only")
+    options = arguments(__doc__, "json", "data", "only")
     given = options.parse_args()
     names = ["26 classes, 312 trees"] if given.small else given.only.split(";") if given.only else list(CASES)
     ledger = Ledger("what the levels take on large models", given, ("numba", "xgboost", "scikit-learn"))

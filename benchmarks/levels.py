@@ -8,8 +8,9 @@ a fixed seed. Each model is compiled in two ways: with its training rows alone, 
 1,000). The last fifth (at most 5,000) are test rows. LUTs are yosys's for an UltraScale+ (latency 0, the decision
 included); above 600 estimated LUTs, the estimate counts. Seconds are those of the processor, so that other work on the
 machine counts little. A level breaks its word if its loss on the test rows exceeds the tolerance, 0.01, plus a standard
-error of the difference, and is shown to with 1.64 standard errors. A level that refuses a model counts as -O1. The family of settings with the smallest design
-won; `sizes` holds the estimated size of each family's best design within the tolerance.
+error of the difference, and is shown to with 1.64 of them. A level that refuses a model counts as -O1. The family of
+settings with the smallest design won; `sizes` holds the estimated size of each family's best design within the
+tolerance.
 """
 
 from __future__ import annotations
@@ -41,7 +42,6 @@ from forestc.rows.batches import ArrayRows
 from forestc.search.levels import DEFAULT_EFFORT
 
 TITLE = "what each level makes of drawn models"
-MEASURES = ("forestc/search", "forestc/passes", "forestc/algorithms", "forestc/lowering", "forestc/costs")
 REGRESSION = ("airfoil", "winequality_white", "winequality_red", "real_estate")
 # SEVERAL lists sets of many overlapping classes; their first model has many trees at a high learning rate
 SEVERAL = ("covertype_15k",)
@@ -64,7 +64,7 @@ LEVELS = (1, 2, 3)
 
 
 def main() -> None:
-    parser = arguments(__doc__, MEASURES, "data!", "only")
+    parser = arguments(__doc__, "json", "data!", "only")
     parser.add_argument("--seeds", type=int, default=1, metavar="N", help="splits of each set")
     parser.add_argument("--effort", type=int, default=DEFAULT_EFFORT, metavar="N", help="effort of -O2 and -O3")
     parser.add_argument("--processes", type=int, default=2, metavar="N", help="models compiled at the same time")
@@ -180,7 +180,8 @@ def summary(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
             lines.append({
                 "level": f"-O{level}", "way": way, "models": len(own),
                 "word broken": sum(map(broken, own)),
-                "shown broken": sum(row["lost"] - 1.64 * row["error"] > TOLERANCE for row in own), "refused": sum(row["refused"] for row in own),
+                "shown broken": sum(row["lost"] - 1.64 * row["error"] > TOLERANCE for row in own),
+                "refused": sum(row["refused"] for row in own),
                 "size to -O1": _mean(own, first),
                 "seconds to -O1, summed": round(sum(row["s"] for row in own) / sum(row["s"] for row in first), 2),
                 "worst": round(max(times), 1), "most seconds": max(row["s"] for row in own),

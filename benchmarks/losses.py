@@ -45,7 +45,6 @@ from forestc.search.portfolio import LevelSearch
 from forestc.search.sizes import size_of
 
 TITLE = "what the designs of -O2 and -O3 truly lose"
-MEASURES = ("forestc/search", "forestc/passes", "forestc/algorithms")
 SETS = ("adult", "magic04", "bank_additional_full", "unsw_nb15_82k", "dry_bean", "covertype_15k", "nursery")
 FIT, FRESH, HELD = 1000, 40_000, (100, 300, 1000, 5000)
 TOLERANCE = 0.01
@@ -54,7 +53,7 @@ OVERLAPPING = {4: (4, 6), 6: (5, 5)}  # maps classes to the depths of two booste
 
 
 def main() -> None:
-    parser = arguments(__doc__, MEASURES, "data!", "only")
+    parser = arguments(__doc__, "json", "data!", "only")
     parser.add_argument("--draws", type=int, default=1, metavar="N", help="draws of the held-out rows")
     parser.add_argument("--processes", type=int, default=2, metavar="N", help="searches at the same time")
     options = parser.parse_args()

@@ -11,7 +11,6 @@ from pathlib import Path
 from ledger import Case, Ledger, Steps
 from tools import ROOT, arguments
 
-MEASURES = ("forestc/cli", "forestc/costs", "forestc/compilation", "forestc/algorithms/covers")
 TARGETS = ("demo", "test")
 
 
@@ -35,7 +34,7 @@ def _children() -> float:
 
 
 def main() -> None:
-    options = arguments(__doc__, MEASURES).parse_args()
+    options = arguments(__doc__, "json").parse_args()
     targets = ("--version",) if options.small else TARGETS
     ledger = Ledger("From a clone", options, ("pytest", "yosys", "verilator", "iverilog", "ghdl"))
     ledger.fill([{"target": f"make {target}"} for target in targets], measured)

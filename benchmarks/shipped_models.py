@@ -26,8 +26,6 @@ from demo import MODELS, split_breast_cancer, split_digits
 CASES = {"breast_cancer.json": split_breast_cancer, "digits.skops": split_digits}
 CPU = "cortex-m4"
 LEVELS = ((0, False), (1, False), (2, True), (2, False), (3, True), (3, False))
-MEASURES = ("forestc/compilation", "forestc/passes", "forestc/algorithms", "forestc/costs", "forestc/layouts",
-            "forestc/lowering", "forestc/backends/c")  # fmt: skip
 
 
 def measured(level: int, held_out: bool, case: Case) -> Steps:
@@ -54,7 +52,7 @@ def measured(level: int, held_out: bool, case: Case) -> Steps:
 
 
 def main() -> None:
-    options = arguments(__doc__, MEASURES).parse_args()
+    options = arguments(__doc__, "json").parse_args()
     ledger = Ledger("the shipped models at each level", options, ("arm-none-eabi-gcc",))
     for name in CASES:
         for level, held_out in LEVELS[: 1 if options.small else None]:

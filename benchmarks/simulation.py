@@ -34,7 +34,6 @@ from hdl_templates import render
 from hw_sim import Simulator
 
 FEATURES, BITS, ROWS = 16, 10, 20_000
-MEASURES = ("hw_sim", "forestc/lowering", "forestc/backends/verilog", "forestc/backends/running.py")
 
 
 def forest_of(trees: int, depth: int, rows: int) -> forestc.Forest:
@@ -58,7 +57,7 @@ def best_of_three(run: Callable[[], Any]) -> tuple[float, Any]:
 
 
 def main() -> None:
-    parser = arguments(__doc__, MEASURES)
+    parser = arguments(__doc__, "json")
     parser.add_argument("--vectors", type=int, default=4_000_000, help="vectors for hw_sim; Verilator gets a tenth")
     options = parser.parse_args()
     if options.small:

@@ -36,7 +36,7 @@ DESIGNS: tuple[tuple[Any, Any, int], ...] = (  # lists data, model and latency o
 
 
 def main() -> None:
-    parser = arguments(__doc__, ())
+    parser = arguments(__doc__)
     parser.add_argument("--native", action="store_true", help="prefer tools on the PATH to those from pip")
     options = parser.parse_args()
     rows, medians = [], []

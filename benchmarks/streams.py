@@ -33,7 +33,6 @@ from forestc.manifest.design import Design
 from hw_sim import Simulator
 
 BATCH = 50_000
-MEASURES = ("forestc/backends/stream", "forestc/backends/verilog", "hdl_templates")
 
 
 def write_vectors(design: Design, path: Path, count: int, seed: int) -> None:
@@ -83,7 +82,7 @@ def run(design: Design, vectors: Path, simulator: str, seed: int, scratch: Path)
 
 
 def main() -> None:
-    parser = arguments(__doc__, MEASURES)
+    parser = arguments(__doc__, "json")
     parser.add_argument("--vectors", type=int, default=1_000_000)
     parser.add_argument("--sim", choices=("verilator", "icarus"), default="verilator")
     parser.add_argument("--seed", type=int, default=1)

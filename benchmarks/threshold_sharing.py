@@ -30,12 +30,6 @@ from tools import arguments
 from forestc.papers import ThresholdSharing
 
 TITLE = "threshold sharing and the paper's tables 2 and 3 (100 trees, means of 5 folds)"
-MEASURES = (
-    "forestc/papers/sharing",
-    "forestc/passes/share_thresholds",
-    "forestc/algorithms/thresholds",
-    "forestc/frontends/sklearn",
-)
 FILES = {
     "blood": "transfusion", "winequality red": "winequality_red", "winequality white": "winequality_white",
     "magic": "magic04", "real estate": "real_estate",
@@ -195,7 +189,7 @@ PAPER: dict[str, tuple[Printed, Printed, Printed, Printed]] = {
 
 
 def main() -> None:
-    options = arguments(__doc__, MEASURES, "data", "only").parse_args()
+    options = arguments(__doc__, "json", "data", "only").parse_args()
     warnings.simplefilter("ignore", FutureWarning)
     names = options.only.split(",") if options.only else PAPER if options.data else ("iris", "breast cancer")
     learners = LEARNERS[-1:] if options.small else LEARNERS

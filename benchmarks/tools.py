@@ -18,18 +18,15 @@ from rich.table import Table
 ROOT = Path(__file__).parents[1]
 
 
-def arguments(description: str | None, measures: Sequence[str], *needs: str) -> argparse.ArgumentParser:
-    """Makes a parser with --small and, if it measures a result, --json.
+def arguments(description: str | None, *needs: str) -> argparse.ArgumentParser:
+    """Makes a parser with --small.
 
-    measures: folders of this repository that the figures of the result depend on.
-    needs: further options out of data, peers, only and cache; a `!` at the end makes an option required.
+    needs: further options out of json, data, peers, only and cache; a `!` at the end makes an option required.
     """
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.set_defaults(measures=list(measures))
-    if measures:
-        parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures there")
     parser.add_argument("--small", action="store_true", help="run the smallest input, as the tests do")
     known_options: dict[str, dict[str, Any]] = {
+        "json": {"type": Path, "metavar": "FILE", "help": "also write the figures there"},
         "data": {"type": Path, "metavar": "DIR", "help": "a folder of NAME.csv.gz, the last column is the label"},
         "peers": {"type": Path, "metavar": "DIR", "help": "a folder of NAME.json (XGBoost) with NAME.npz"},
         "only": {"default": "", "metavar": "NAMES", "help": "some of the cases, with commas between"},
