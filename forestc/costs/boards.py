@@ -38,7 +38,7 @@ _APYCULA = (
     ". The free tools have open reports of wrong results on this chip, which depend on carry chains and placement: "
     "forestc uses no carry chains; compare answers on the board itself"
 )
-_GOWIN = 'the tools come with `pip install "forestc[gowin]"`'
+_GOWIN = 'the tools come with `pip install ".[gowin]"`'
 _OWN = "the tools come with the extra that the page of devices names, and there is no estimate of the clock"
 _VIVADO = "synthesis needs Vivado; without it, xcup gives the LUTs of a newer family of the same vendor"
 _ICE = "the chip has few pins, so bring rows in by a bus or a shift register, as the FPGA tutorial does"

@@ -17,6 +17,8 @@ from docs.environments import PROJECT, ROOT, Environment, install_line, uv
 from docs.test_tutorials import TOOLS
 from packaging.requirements import Requirement
 
+import forestc
+
 EXTRAS = PROJECT["optional-dependencies"]
 SYSTEMS = ROOT / "docs" / "reference" / "systems.md"
 PLATFORMS = ("x86_64-manylinux_2_28", "aarch64-manylinux_2_28", "aarch64-apple-darwin", "x86_64-pc-windows-msvc")
@@ -141,9 +143,16 @@ def test_readme_runs_after_its_own_install_line(tmp_path):
     assert environment.run_page(ROOT / "README.md", lines, work) == len(lines) >= 11
 
 
+def test_all_places_name_one_version():
+    (heading,) = re.findall(r"^## (\S+) ", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)[:1]
+    (cited,) = re.findall(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.MULTILINE)
+    assert heading == cited == forestc.__version__
+    assert f"forestc-{forestc.__version__}-py3" in (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+
+
 @pytest.mark.long
 def test_the_wheel_runs_the_readmes_python_in_an_empty_environment(tmp_path):
-    """Builds the wheel from the sdist, as `python -m build` does, so that a file missing in the sdist is noticed."""
+    """Builds the wheel from the sdist, as a release does, so that a file missing in the sdist is noticed."""
     made = tmp_path / "dist"
     subprocess.run([*uv(), "build", "--quiet", "--out-dir", str(made), str(ROOT)], check=True)
     (wheel,), (sdist,) = made.glob("forestc-*.whl"), made.glob("forestc-*.tar.gz")
