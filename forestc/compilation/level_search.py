@@ -248,10 +248,11 @@ def _folds(source: Forest, split: _Split, request: Request, terms: SearchTerms) 
     from forestc.search.folds import folds_of  # imports trainers, which no other level needs
 
     options.progress("training the model again on parts of the rows, to score on the others")
+    spared = terms.tolerance if terms.keep is None else None  # What is kept is kept of the model on all rows.
     folds = before(
         terms.stop.until,
         lambda: folds_of(
-            options.model, source, split.rows, terms.tolerance, groups=split.groups,
+            options.model, source, split.rows, spared, groups=split.groups,
             trust_pickle=options.trust_pickle, iterations=options.iterations,
         ),
     )  # fmt: skip

@@ -50,13 +50,14 @@ def folds_of(
     model: object,
     source: Forest,
     rows: Rows,
-    tolerance: float = DEFAULT_TOLERANCE,
+    tolerance: float | None = DEFAULT_TOLERANCE,
     *,
     groups: NDArray[np.int64] | None = None,
     trust_pickle: bool = False,
     iterations: int | str | None = None,
 ) -> Folds:
     """Returns folds of the model's training rows: one if a third of the rows can be spared.
+    tolerance: accuracy that may be lost; None: no row is spared.
     groups: (rows,) number of each row's group, whose rows stay together.
     model, iterations: as `load` takes them.
 
@@ -64,7 +65,7 @@ def folds_of(
     step = max(1, -(-count_rows(rows) // MOST_ROWS))
     some = _Table.of(rows, groups, step)
     if some.y is None:  # Without labels, the score is the agreement with the model.
-        if not _can_spare(source, rows):
+        if tolerance is None or not _can_spare(source, rows):
             folds = [some.fold(source, *split) for split in some.dealt(False, _fold_count(some.X))]
             return Folds(tuple(folds), "agreement on rows set aside")
         table = _Table.of(rows, groups)
@@ -79,12 +80,12 @@ def folds_of(
     trained = partial(_trained, estimator, source, rounds if isinstance(rounds, int) else None)
     if why := why_unlike(source, ArrayRows(some.X, some.y), partial(trained, some.X, some.y), fewer=1 / step):
         raise ForestcError(why, where="the model", do=OTHER_ROWS)
-    spared = _spared(source, _Table.of(rows, groups), trained, tolerance) if _can_spare(source, rows) else None
-    if spared is not None:
-        names = getattr(rows, "names", ())
-        if (copy := _as_source(spared.folds[0].model, source, names)) is not None:
-            own = spared.folds[0]
-            return replace(spared, folds=(replace(own, model=copy, scorer=replace(own.scorer, model=copy)),))
+    if tolerance is not None and _can_spare(source, rows):
+        spared = _spared(source, _Table.of(rows, groups), trained, tolerance)
+        if spared is not None:
+            fold = spared.folds[0]
+            if (copy := _as_source(fold.model, source, rows)) is not None:
+                return replace(spared, folds=(replace(fold, model=copy, scorer=replace(fold.scorer, model=copy)),))
 
     def dealt(repeat: int) -> tuple[Fold, ...]:
         splits = some.dealt(source.decides, _fold_count(some.X), repeat)
@@ -123,8 +124,9 @@ def _can_spare(source: Forest, rows: Rows) -> bool:
     return count >= SPARED_ROWS and count * source.width <= SPARED_CELLS
 
 
-def _as_source(copy: Forest, source: Forest, names: Sequence[str]) -> Forest | None:
+def _as_source(copy: Forest, source: Forest, rows: Rows) -> Forest | None:
     """Returns a copy with the names and columns of the model; None if it reads categories that the model does not."""
+    names: Sequence[str] = getattr(rows, "names", ())
     known = {feature.column: feature for feature in source.features}
     features = []
     for feature in copy.features:

@@ -73,6 +73,17 @@ def test_where_nothing_smaller_is_good_the_model_itself_ships(tmp_path, monkeypa
     )
 
 
+@pytest.mark.parametrize("labels", [True, False])
+def test_kept_decisions_are_those_of_the_model_on_all_rows(labels, tmp_path):
+    X, y = easy()
+    model = booster(X, y)
+    done = forestc.compile(
+        model, X, tmp_path / "a", label=y if labels else None, level=2, keep="decisions", targets="c", name="m"
+    )
+    assert done.figures["level"]["judged_on"].startswith("cross-validation")
+    assert done.figures["measured"]["held_out"] is None and done.agreement.agreement == 1
+
+
 def test_a_third_that_teaches_much_is_not_spared():
     X, y = easy()
     rows = ArrayRows(X.astype(np.float64), y)
