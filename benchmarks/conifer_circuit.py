@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.compilation.synthesis import Synthesized
+from forestc.netlist.ports import Clocking
 from forestc.toolchain.ghdl import need_ghdl
 from forestc.toolchain.run import run_tool
 
@@ -102,8 +103,8 @@ class ConiferCircuit:
         (folder / "trees.v").write_text(re.sub(r'"([01]+)"', lambda bits: f"{len(bits[1])}'b{bits[1]}", text))
         columns, pad = self.model.n_features_in_, f"{self.fraction}'b0"
         words = [f"1'b0, x[{at * self.feature_bits} +: {self.feature_bits}], {pad}" for at in range(columns)]
-        view = {
-            "module": "conifer_top", "clocked": True, "x_bits": columns * self.feature_bits,
+        view: dict[str, Any] = {
+            "module": "conifer_top", "clocking": Clocking(), "clocked": True, "x_bits": columns * self.feature_bits,
             "y_bits": max(1, (len(arrays) - 1).bit_length()),
         }  # fmt: skip
         top = TOP.format(**view, words=", ".join(words), scores=len(arrays), bits=self.bits)
