@@ -64,9 +64,9 @@ def plain(text: str) -> str:
     return "`".join(part if at % 2 else re.sub(r"([<{*_\[\]])", r"\\\1", part) for at, part in enumerate(parts))
 
 
-def filled(page: str, by_name: Mapping[str, Mapping[str, Any]]) -> str:
+def filled(page: str, by_name: Mapping[str, Mapping[str, Any]], folder: str = "") -> str:
     """Returns a page with its tables, pictures and figures filled in from the results. Raises KeyError if no result has
-    one of them."""
+    one of them. folder: leads from the page to docs/benchmarks, where the pictures are."""
 
     def rows(marker: re.Match[str]) -> str:
         name, _, part = marker[2].partition(".")
@@ -79,7 +79,7 @@ def filled(page: str, by_name: Mapping[str, Mapping[str, Any]]) -> str:
         return f"{marker[1]}\n{text}\n{marker[6]}"
 
     page = _TABLE.sub(rows, page)
-    page = _PICTURE.sub(lambda marker: f"{marker[1]}\n{linked(marker[2], by_name)}\n\n{marker[4]}", page)
+    page = _PICTURE.sub(lambda marker: f"{marker[1]}\n{linked(marker[2], by_name, folder)}\n\n{marker[4]}", page)
     return _FIGURE.sub(lambda marker: f"{marker[1]}{figure(marker[2], by_name)}{marker[4]}", page)
 
 

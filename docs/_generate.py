@@ -306,7 +306,8 @@ def texts() -> dict[Path, str]:
     pages = (path for path in sorted(DOCS.rglob("*.md")) if path != COPIED)
     for path in (*pages, ROOT / "benchmarks" / "NOTES.md", *ROOT.glob("README.md")):
         if path not in made:
-            made[path] = filled(path.read_text(encoding="utf-8"), known)
+            folder = "docs/benchmarks/" if path.parent == ROOT else ""
+            made[path] = filled(path.read_text(encoding="utf-8"), known, folder)
     return made
 
 

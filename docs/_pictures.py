@@ -316,6 +316,30 @@ def hardware(result: Result) -> tuple[Picture, str]:
     return picture, f"-O3 beside designs of other tools, {'; '.join(said)}"
 
 
+BELOW = 5  # points of accuracy below the least accurate level or peer; the curve's picture ends there
+
+
+def curve(result: Result) -> tuple[Picture, str]:
+    named = [row for row in result["rows"] if not row.get("tried")]
+    low, high = (math.floor(each(row["test_%"] for row in named)) for each in (min, max))
+    rows = sorted((row for row in result["rows"] if row["test_%"] >= low - BELOW), key=lambda row: row["LUT"])
+    luts = [row["LUT"] for row in rows]
+    picture = Picture(270)
+    across = Axis(luts[0] / 2, luts[-1] * 2, 44, WIDTH - 8, _ticks(luts[0] / 2, luts[-1] * 2))
+    up = Axis(low - BELOW - 0.3, high + 1.3, 226, 40, range(low - BELOW, high + 2), log=False)
+    picture.frame(across, up, "LUTs of an UltraScale+", "% of test rows right")
+    picture.keys(176, 16, [("ours", True, "a level"), ("ours", False, "-O3 tried"), ("peer", True, "others")])
+    points = [(across(row["LUT"]), up(row["test_%"]), row) for row in rows]
+    picture.line([(x, y) for x, y, row in points if row["design"].startswith("-O")], "ours line")
+    for x, y, row in points:
+        picture.mark(x, y, "ours" if row["design"].startswith("-O") else "peer", not row.get("tried"))
+    for x, y, row in points:
+        if not row.get("tried"):
+            picture.label(x, y, row["design"], "ours" if row["design"].startswith("-O") else "peer")
+    said = [f"{row['design']} has {row['LUT']:,} LUTs and {row['test_%']:.1f} %" for row in named]
+    return picture, f"LUTs and accuracy on test rows: {', '.join(said)}"
+
+
 def compile_scale(result: Result) -> tuple[Picture, str]:
     rows = result["rows"]
     picture = Picture(260)
@@ -428,7 +452,8 @@ def firmware(result: Result) -> tuple[Picture, str]:
 PICTURES: Mapping[str, Callable[[Result], tuple[Picture, str]]] = {
     draw.__name__: draw
     for draw in (
-        exactness, c_exactness, shipped_models, hardware, compile_scale, simulation, streams, frontends, firmware,
+        exactness, c_exactness, shipped_models, hardware, curve, compile_scale, simulation, streams, frontends,
+        firmware,
     )
 }  # fmt: skip
 
@@ -439,10 +464,11 @@ def drawn(name: str, known: Mapping[str, Result]) -> str:
     return picture.svg(said)
 
 
-def linked(name: str, known: Mapping[str, Result]) -> str:
-    """Returns the Markdown that shows a picture on docs/benchmarks/index.md, with its alternative text."""
+def linked(name: str, known: Mapping[str, Result], folder: str = "") -> str:
+    """Returns the Markdown that shows a picture, with its alternative text. folder: leads from the page to
+    docs/benchmarks."""
     _, said = PICTURES[name](known[name])
-    return f"![{said}](pictures/{name}.svg)"
+    return f"![{said}]({folder}pictures/{name}.svg)"
 
 
 # Cards of the gallery for examples without a plot: input and output
