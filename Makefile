@@ -1,4 +1,5 @@
-# make demo: compile two shipped models and check what was written.   make test: lint, and tests of some minutes.
+# make demo: compile a shipped model, check and measure it, beside others' figures.
+# make test: lint, and tests of some minutes.
 # make docs: the documentation, as pages in out/docs.
 # make full: all tests, those too that show on many rows, examples and large models what others show on few.
 # Both create .venv and install what they need from this project's own files.

@@ -34,10 +34,15 @@ def _children() -> float:
 
 
 def main() -> None:
-    options = arguments(__doc__, "json").parse_args()
+    options = arguments(__doc__, "json", "only").parse_args()
     targets = ("--version",) if options.small else TARGETS
     ledger = Ledger("From a clone", options, ("pytest", "yosys", "verilator", "iverilog", "ghdl"))
-    ledger.fill([{"target": f"make {target}"} for target in targets], measured)
+    for target in targets:
+        case = {"target": f"make {target}"}
+        if options.only in target:
+            ledger.fill([case], measured)
+        else:
+            ledger.keep(case)
     ledger.show()
 
 

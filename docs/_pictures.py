@@ -474,7 +474,7 @@ def linked(name: str, known: Mapping[str, Result], folder: str = "") -> str:
 # Cards of the gallery for examples without a plot: input and output
 CARDS = {
     "first_files": (("model.json",), ("train.csv", "test.csv")),
-    "demo": (("XGBoost", "random forest"), ("Verilog", "C header")),
+    "demo": (("XGBoost",), ("Verilog", "C header", "report")),
     "engine_digits": (("model 1", "model 2"), ("one engine",)),
     "hls4ml_forest": (("network", "forest"), ("hls4ml",)),
     "litex_stream": (("forest",), ("LiteX module",)),

@@ -1,17 +1,19 @@
 """
-Compile two trained models and check what was written
-=====================================================
+Compile a trained model, check it, and compare it with other tools
+==================================================================
 
-The demo compiles the two models that come with forestc to Verilog and C, and checks the files::
+The demo compiles XGBoost's model of the breast cancer data, which comes with forestc, at two levels::
 
     python examples/demo.py [FOLDER]
 
-The models are XGBoost on the breast cancer data and a random forest on the handwritten digits.
-Input formats and leaf bits are chosen on the training rows; the accuracy is that of the test rows.
+It checks the Verilog and the C, places the logic on an ECP5, and measures the C on a Cortex-M4, if a compiler for it
+is found. Beside them it shows the figures of other tools for the same data. ``-O3`` scores its designs on every other
+of the rows that did not train the model. The rest are the test rows.
 """
 
 # sphinx_gallery_thumbnail_path = "images/cards/demo.svg"
 
+import json
 import sys
 import time
 from pathlib import Path
@@ -23,8 +25,22 @@ from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.model_selection import train_test_split
 
 import forestc
+from forestc.commands.report import report
 
 MODELS = Path(__file__).parent / "models"
+RESULTS = Path(__file__).parents[1] / "docs" / "benchmarks"
+LEVELS = (1, 3)
+DEVICE, CPU = "ecp5-85k", "cortex-m4"
+LUTS, FLIP_FLOPS, MHZ = "LUTs, ECP5", "flip-flops", "MHz, placed and routed"
+CYCLES, FLASH, RIGHT = "clock cycles", "bytes of flash, Cortex-M4", "% of test rows right"
+PEERS = {
+    LUTS: "ECP5_LUT",
+    FLIP_FLOPS: "FF",
+    CYCLES: "latency",
+    MHZ: "MHz",
+    FLASH: "flash",
+    RIGHT: "test_%",
+}  # keys of results
 
 
 def split_breast_cancer() -> Any:
@@ -39,53 +55,84 @@ def split_digits() -> Any:
     return train_test_split(X, y, test_size=0.3, random_state=0, stratify=y)
 
 
-def compile_and_check(model: Path, split: Any, out: Path, latency: int) -> dict[str, str]:
-    """Compiles and checks a model; returns its column of the demo's table."""
-    train, test, train_labels, test_labels = split
-    done = forestc.compile(model, train, out, label=train_labels, latency=latency, outputs="both")
-    result = forestc.check(done.design, test, label=test_labels, random_rows=5000)
-    figures = done.figures
-    header = done.design.path("c")
-    differences = {name: engine.differences for name, engine in result.engines.items()}
+def figures_at(level: int, out: Path) -> dict[str, str]:
+    """Compiles the model at a level, checks and measures the design; returns its column of the demo's table."""
+    train, other, train_labels, other_labels = split_breast_cancer()
+    held_out, test = ((other[part::2], other_labels[part::2]) for part in (0, 1))
+    done = forestc.compile(
+        MODELS / "breast_cancer.json", train, out, label=train_labels, level=level, latency=2,
+        held_out=held_out if level > 1 else None,
+    )  # fmt: skip
+    placed = forestc.synth(done.design, DEVICE, try_anyway=True)
+    checked = forestc.check(done.design, test[0], label=test[1], random_rows=5000)
+    try:
+        flash = f"{forestc.measure(done.design, CPU)['flash']:,}"
+    except forestc.ForestcError as error:
+        flash = error.what
     return {
-        "accuracy of the model": f"{100 * (result.agreement.model or 0):.2f} %",
-        "accuracy of the hardware": f"{100 * (result.agreement.compiled or 0):.2f} %",
-        "trees": f"{figures['trees']}",
-        "rows compared": f"{sum(result.vectors.values()):,}",
-        **{f"differences, {name}": f"{n}" for name, n in differences.items() if n is not None},
-        "comparators before sharing": f"{figures['conditions']:,}",
-        "comparators after sharing": f"{figures['distinct_conditions']:,}",
-        "latency": f"{done.design.netlist.latency} cycles",
-        "C header": f"{header.stat().st_size:,} bytes",
-        "written to": str(out),
-        "ok": "yes" if result.ok else "NO",
+        LUTS: f"{placed['lut']:,}",
+        FLIP_FLOPS: f"{placed['ff']:,}",
+        CYCLES: f"{placed['latency_cycles']}",
+        MHZ: f"{placed['fmax_mhz']:.1f}",
+        FLASH: flash,
+        RIGHT: f"{100 * (checked.agreement.compiled or 0):.1f}",
+        "of which the model": f"{100 * (checked.agreement.model or 0):.1f}",
+        "trees": f"{done.figures['trees']}",
+        "comparators": f"{done.figures['distinct_conditions']}",
+        "rows and vectors compared": f"{sum(checked.vectors.values()):,}",
+        **{
+            f"differences, {name}": f"{n}"
+            for name, engine in checked.engines.items()
+            if (n := engine.differences) is not None
+        },
     }
 
 
-def main() -> None:
+def others() -> dict[str, dict[str, Any]]:
+    """Returns the figures of other tools for models of the same data, by tool, from the results in docs/benchmarks."""
+    hardware, firmware = (
+        json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8")) for name in ("hardware", "firmware")
+    )
+    columns = {
+        row["design"]: row for row in hardware["rows"] if row["model"] == "bc" and not row["design"].startswith("-O")
+    }
+    (code,) = (row for row in firmware["summary"] if (row["model"], row["cpu"]) == ("rf10_bc", "Cortex-M4F"))
+    flash, _, tool = code["smallest_peer"].rstrip(")").partition(" (")
+    return columns | {tool: {"flash": int(flash.replace(",", ""))}}
+
+
+def main() -> int:
     out = Path(sys.argv[1] if len(sys.argv) > 1 else "out")
     start = time.perf_counter()
-    jobs = {
-        "breast_cancer, XGBoost": ("breast_cancer.json", split_breast_cancer(), "breast_cancer", 3),
-        "digits, random forest": ("digits.skops", split_digits(), "digits", 4),
-    }
     console = Console()
-    columns = {}
-    for title, (model, split, folder, latency) in jobs.items():
-        console.print(f"compiling and checking {title} ...")
-        columns[title] = compile_and_check(MODELS / model, split, out / folder, latency)
-    head = "forestc: what was compiled, and whether it says what the model says"
-    table = Table(title=head, title_justify="left")
+    console.print("compiling, checking and placing breast_cancer at -O1 and -O3 ...")
+    folders = [out / f"breast_cancer-O{level}" for level in LEVELS]
+    ours = dict(zip((f"-O{level}" for level in LEVELS), map(figures_at, LEVELS, folders), strict=True))
+    peers = others()
+    columns = ours | {
+        name: {row: f"{figures[key]:,}" for row, key in PEERS.items() if key in figures}
+        for name, figures in peers.items()
+    }
+    table = Table(title="breast cancer, compiled by forestc and by others", title_justify="left")
     table.add_column("")
-    for title in columns:
-        table.add_column(title, justify="right")
-    for row in next(iter(columns.values())):
-        table.add_row(row, *(column[row] for column in columns.values()))
+    for name in columns:
+        table.add_column(name, justify="right")
+    for row in ours["-O1"]:
+        table.add_row(row, *(figures.get(row, "") for figures in columns.values()))
     console.print(table)
+    console.print("Others compiled models of their own, of the same data, and counted other test rows.")
+
+    drawn = [
+        {"name": name, "lut": figures["xcup_LUT"], "accuracy": figures["test_%"] / 100}
+        for name, figures in peers.items()
+        if "xcup_LUT" in figures
+    ]
+    (out / "peers.json").write_text(json.dumps(drawn), encoding="utf-8")
+    report(folders[-1] / "curve", out / "report.html", peers=out / "peers.json")
     console.print(f"{time.perf_counter() - start:.0f} s")
-    if any(column["ok"] != "yes" for column in columns.values()):
-        sys.exit(3)
+    console.print(f"Open {out / 'report.html'}: what -O3 tried, smallest to most accurate, beside the others.")
+    return 3 * any(figures[row] != "0" for figures in ours.values() for row in figures if row.startswith("differences"))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

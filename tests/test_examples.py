@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import os
 import re
 import runpy
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-import skops.io
-from models import trained
-from sklearn.base import clone
 
 from forestc.frontends import load
 from forestc.rows.training_rows import read_table
@@ -23,25 +18,19 @@ from forestc.rows.training_rows import read_table
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
-def shown(out: str, folder: Path) -> None:
-    for row in ("accuracy of the model", "rows compared", "comparators after sharing", "latency", "C header"):
-        assert row in out
-    for design in ("breast_cancer", "digits"):
-        assert json.loads((folder / design / "manifest.json").read_text())["name"] == design
+def module(name: str):
+    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+    example = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(example)
+    return example
 
 
-def test_the_demo_with_a_smaller_forest_shows_its_tables(tmp_path, monkeypatch, capsys):
-    spec = importlib.util.spec_from_file_location("demo", EXAMPLES / "demo.py")
-    demo = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(demo)
-    shutil.copy(demo.MODELS / "breast_cancer.json", tmp_path)
-    model, X, y = trained("forest-multi")
-    skops.io.dump(clone(model).set_params(n_estimators=3, max_depth=5).fit(X, y), tmp_path / "digits.skops")
-    monkeypatch.setattr(demo, "MODELS", tmp_path)
-    monkeypatch.setattr(sys, "argv", ["demo.py", str(tmp_path / "out")])
-    monkeypatch.setenv("COLUMNS", "120")
-    demo.main()
-    shown(capsys.readouterr().out, tmp_path / "out")
+def test_the_demo_finds_figures_of_others_for_each_of_its_rows():
+    demo = module("demo")
+    columns = demo.others()
+    assert len(columns) >= 4
+    for row, key in demo.PEERS.items():
+        assert any(isinstance(figures.get(key), int | float) for figures in columns.values()), row
 
 
 def test_the_files_to_try_forestc_on_belong_together(tmp_path, monkeypatch, capsys):
@@ -70,7 +59,13 @@ def test_the_demo_shows_its_tables(tmp_path):
         [sys.executable, str(EXAMPLES / "demo.py"), str(tmp_path)],
         capture_output=True, text=True, check=True, env={**os.environ, "COLUMNS": "120"},
     )  # fmt: skip
-    shown(done.stdout, tmp_path)
+    demo = module("demo")
+    for row in demo.PEERS:
+        (line,) = [line for line in done.stdout.splitlines() if row in line]
+        assert len(re.findall(r"\d[\d,.]*(?= │)", line.partition(row)[2])) >= (2 if row != demo.FLASH else 1), line
+    assert f"Open {tmp_path / 'report.html'}" in done.stdout.replace("\n", "")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert all(name in page for name in demo.others() if "xcup_LUT" in demo.others()[name])
 
 
 def firmware_demo(folder, **environment):
