@@ -31,6 +31,7 @@ from forestc.errors import CheckError, MissingExtraError
 from forestc.forest.text import parse_forest
 from forestc.integrations import litex_module
 from forestc.lowering.trees import LoweringOptions, lower
+from forestc.netlist.ports import PLAIN, Clocking
 from forestc.toolchain.yosys import run_yosys
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "litex_stream.py"
@@ -46,8 +47,9 @@ def need_litex():
         pytest.skip('LiteX is not installed: pip install "forestc[litex]"')
 
 
-def lowered(forest, latency):
-    return lower(forest, LoweringOptions(latency=latency, outputs="both" if forest.decides else "scores"))
+def lowered(forest, latency, clocking=PLAIN):
+    outputs = "both" if forest.decides else "scores"
+    return lower(forest, LoweringOptions(latency=latency, outputs=outputs, clocking=clocking))
 
 
 def in_verilog(netlist):
@@ -61,11 +63,15 @@ def in_verilog(netlist):
     in_valid, out_valid = Signal(name="in_valid"), Signal(name="out_valid")
     words = {field.identifier: Signal(field.word, name=field.identifier) for field in inputs}
     made.comb += [words[field.identifier].eq(x[field.offset : field.offset + field.word.width]) for field in inputs]
-    made.submodules.logic, results = litex_module.core(netlist, words | {"in_valid": in_valid}, Constant(1))
+    enable = Signal(name="en") if netlist.clocking.enable else Constant(1)
+    made.submodules.logic, results = litex_module.core(netlist, words | {"in_valid": in_valid}, enable)
     made.comb += [y[field.offset : field.offset + field.word.width].eq(results[field.name]) for field in outputs]
-    ports = {x, y}
+    ports = {x, y, enable} if netlist.clocking.enable else {x, y}
     if netlist.latency:
-        made.clock_domains.cd_sys = ClockDomain("sys", reset_less=True)
+        made.clock_domains.cd_sys = ClockDomain("sys", reset_less=netlist.clocking.reset == "none")
+        if netlist.clocking.reset != "none":
+            made.cd_sys.rst.name_override = "rst"
+            ports.add(made.cd_sys.rst)
         made.cd_sys.clk.name_override = "clk"
         made.comb += out_valid.eq(results["out_valid"])
         ports |= {made.cd_sys.clk, in_valid, out_valid}
@@ -77,7 +83,15 @@ def prove(netlist, text, folder):
     (folder / "core.v").write_text(text)
     run_yosys("read_verilog core.v\nproc\nwrite_rtlil core.il", folder, writes=["core.il"])
     gold = read_core(verilog.emit(netlist)[f"{hdl.module_name(netlist)}.v"].encode())
-    prove_equal(gold, (folder / "core.il").read_text(), "Migen's logic")
+    prove_equal(gold, (folder / "core.il").read_text(), "Migen's logic", reset=netlist.clocking.reset)
+
+
+def test_registers_have_the_reset_and_the_enable_of_the_core(need_litex, tmp_path):
+    netlist = lowered(SMALL, 3, Clocking("sync", True))
+    text = in_verilog(netlist)
+    prove(netlist, text, tmp_path)
+    with pytest.raises(CheckError):
+        prove(netlist, text.replace("if (rst)", "if (1'd0)"), tmp_path)
 
 
 @pytest.mark.parametrize("latency", [0, 3])

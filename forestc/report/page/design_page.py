@@ -131,7 +131,8 @@ def summary(design: Design, additions: Given = Given()) -> KeyFigures:
         ("comparators", f"{len(design.forest.conditions.comparators):,}", counted(len(design.forest.trees), "tree"))
     )
     if design.has_hardware:
-        items.append(("latency", counted(design.manifest["latency_cycles"], "cycle"), "a row every cycle"))
+        ports = ", ".join(["a row every cycle", *design.lowering.clocking.words])
+        items.append(("latency", counted(design.manifest["latency_cycles"], "cycle"), ports))
     return KeyFigures(tuple(items))
 
 
