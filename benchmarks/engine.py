@@ -161,7 +161,7 @@ def registered(capacity: Capacity) -> str:
             at += bits
         widths.append(at)
     return render(
-        "synth/registered.v.j2", top="forestc_registered", serial=True, module=capacity.name, clocked=False,
+        "verilog/registered.v.j2", top="forestc_registered", serial=True, module=capacity.name, clocked=False,
         connections=connections, x_bits=widths[0], y_bits=widths[1],
     )  # fmt: skip
 
