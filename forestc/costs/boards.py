@@ -41,7 +41,7 @@ _APYCULA = (
 _GOWIN = 'the tools come with `pip install ".[gowin]"`'
 _OWN = "the tools come with the extra that the page of devices names, and there is no estimate of the clock"
 _VIVADO = "synthesis needs Vivado; without it, xcup gives the LUTs of a newer family of the same vendor"
-_ICE = "the chip has few pins, so bring rows in by a bus or a shift register, as the FPGA tutorial does"
+_ICE = "the chip has few pins, so bring rows in by a bus; the command `bitstream` does so by the serial line"
 
 PROCESSORS: tuple[Board, ...] = (
     Board(("rp2040", "pico"), "Raspberry Pi Pico, Pico W", "RP2040", cpu="cortex-m0plus"),
