@@ -45,7 +45,7 @@ from forestc.costs.boards import board_of
 from forestc.costs.devices import DEVICES
 from forestc.costs.estimate import estimate, estimated
 from forestc.errors import ForestcError
-from forestc.exploration.choice import shown
+from forestc.exploration.choice import choice, shown
 from forestc.forest.text import print_forest
 from forestc.lowering.trees import LoweringOptions, lower
 from forestc.papers import (
@@ -55,6 +55,7 @@ from forestc.papers import (
     PrunedEnsemble,
     ThresholdSharing,
 )
+from forestc.papers.pruning import method as pruning_method
 from forestc.search.portfolio import LevelSearch
 from forestc.toolchain import packaged
 from forestc.toolchain.run import _Running
@@ -122,8 +123,8 @@ def constants(uses: str) -> bytes:
 
 
 @contextmanager
-def noted(owner: type, name: str, note: Callable[[Any, Any], Any]) -> Iterator[list[Any]]:
-    """Lists notes on the calls of a method in the meantime. note: makes one of the arguments and the result."""
+def noted(owner: object, name: str, note: Callable[[Any, Any], Any]) -> Iterator[list[Any]]:
+    """Lists notes on the calls of a method or function in the meantime. note: makes one of the arguments and the result."""
     notes, method = list[Any](), getattr(owner, name)
 
     def call(*given: Any, **options: Any) -> Any:
@@ -231,6 +232,8 @@ def compiled(*models: str, suffixes: str = "", held: bool = False, **options: An
             yield from (plain((trial, trial.measured and trial.size)) for trial in tried)
             yield from files(folder / str(number), *suffixes.split())
             yield plain([done.figures.get(figure) for figure in FIGURES])
+            if evidence := (done.figures["level"] or {}).get("evidence"):
+                yield plain(evidence)
             yield plain(done.design.predict(test))
 
     return made
@@ -296,11 +299,12 @@ def on_boards(folder: Path) -> Made:
 def explored(folder: Path) -> Made:
     for number, given in enumerate(({"model": trained("forest", 3), "trials": 8}, {"train": "priced", "trials": 3})):
         rows, _, labels, _ = wine()
-        own = {"device": "ecp5-25k", "rungs": "estimate", "jobs": 1, "prove": False, "tolerance": 0.02}
+        own = {"device": "ecp5-25k", "rungs": "estimate", "jobs": 1, "prove": False, "tolerance": 0.1}
         study = forestc.explore(rows=rows, out=folder / str(number), label=labels, **own, **given)
         for trial in study.trials:
             yield plain((trial.options, trial.figures, trial.validation, trial.on_front, trial.reason))
-        yield plain([trial.number for trial in shown(study)])
+        chosen = choice(study)
+        yield plain([trial.number for trial in shown(study)] + [chosen and (chosen.taken.number, chosen.within)])
 
 
 def rules(_: Path) -> Made:
@@ -341,10 +345,12 @@ def pruned_ensembles(_: Path) -> Made:
     X, _, y, _ = cancer()
     y = y ^ (np.random.default_rng(0).random(len(y)) < 0.15)
     ways = ({"formulation": "F1"}, {"formulation": "F3"}, {"weights": "balanced"}, {"method": "concurrency"})
-    for given in (*ways, {"method": "uncertainty-weighted"}, {"method": "backfitting"}, {"method": "search"}):
-        forest = RandomForestClassifier(30, max_depth=3, random_state=0)
-        model = PrunedEnsemble(forest, effort=0.3, random_state=0, verbose=False, **given).fit(X, y)
-        yield plain((model.members_.tolist(), model.threshold_, model.objective_, model.bound_))
+    with noted(pruning_method, "diversity_limits", lambda _, limits: limits) as least:
+        for given in (*ways, {"method": "uncertainty-weighted"}, {"method": "backfitting"}, {"method": "search"}):
+            forest = RandomForestClassifier(30, max_depth=3, random_state=0)
+            model = PrunedEnsemble(forest, effort=0.3, random_state=0, verbose=False, **given).fit(X, y)
+            yield plain((model.members_.tolist(), model.threshold_, model.objective_, model.bound_))
+    yield plain(least)
 
 
 def loaded(_: Path) -> Made:
