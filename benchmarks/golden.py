@@ -124,7 +124,7 @@ def constants(uses: str) -> bytes:
 
 @contextmanager
 def noted(owner: object, name: str, note: Callable[[Any, Any], Any]) -> Iterator[list[Any]]:
-    """Lists notes on the calls of a method or function in the meantime. note: makes one of the arguments and the result."""
+    """Lists notes on the calls of a method or function in the meantime. note: makes one of arguments and result."""
     notes, method = list[Any](), getattr(owner, name)
 
     def call(*given: Any, **options: Any) -> Any:
