@@ -199,8 +199,9 @@ def cancer() -> tuple[Any, Any, Any, Any]:
 @cache
 def trained(kind: str, classes: int) -> Any:
     X, _, y, _ = cancer() if classes == 2 else wine()
-    if kind == "forest":
-        return RandomForestClassifier(4, max_depth=3, random_state=0).fit(X, y)
+    if kind in ("forest", "large"):
+        trees, depth = (4, 3) if kind == "forest" else (60, 8)
+        return RandomForestClassifier(trees, max_depth=depth, random_state=0).fit(X, y)
     return XGBClassifier(n_estimators=4, max_depth=3, base_score=0.5, tree_method="exact", n_jobs=1).fit(X, y)
 
 
@@ -397,6 +398,9 @@ GOLDEN: Mapping[str, Golden] = {
         f"{PATHS} {CORES}", f"{LOGIC} {PASSES}",
     ),
     "C": Golden(headers, f"{EXACT} {PATHS} firmware c_exactness compile_scale", f"{CODE} {PASSES}"),
+    "C of a large forest": Golden(  # its nodes share subtrees
+        compiled("large 2", suffixes=".h", level=1, targets="c", c_layout="nodes"), "firmware", ""
+    ),
     "C on processors": Golden(on_processors, "firmware", CODE),
     "estimates and devices": Golden(on_devices, "shipped_models hardware curve level_times levels make", COSTS),
     "boards": Golden(on_boards, "bitstreams board_check", "boards costs/boards.py toolchain"),
