@@ -57,7 +57,8 @@ FORMS = ({"c_inputs": "words"}, {"c_inputs": "raw"}, {"c_inputs": "raw", "c_type
 STRIDE = 7
 CPUS = ("cortex-m0plus", "cortex-m4f")
 COUNTED = ("library_rows", "library", "headers", "rows", "host", "emulator_rows", "emulator")
-FAMILIES = dict.fromkeys(("sklearn", "pipeline", "search", "threshold", "calibrated"), "scikit-learn")
+SKLEARN = ("sklearn", "pipeline", "search", "threshold", "calibrated", "subclass", "frozen")
+FAMILIES = dict.fromkeys(SKLEARN, "scikit-learn")
 
 
 def designs(forest: Forest, number: int, folder: Path) -> Iterator[Design]:
