@@ -336,8 +336,9 @@ def climbed(level: int, search: LevelSearch, terms: SearchTerms) -> None:
             search.climb(replace(family, step=step, otherwise=otherwise))
 
     tried = families(level, source, limit, size.cost, effort, search.count, terms.keep)
-    # On copies of the model, quick pruning takes longer than all others together, and is rarely smaller.
-    last = PruneSplits if search.scorer.retrained and level == SEARCHING[0] and terms.keep is None else ()
+    # On copies of a large model, quick pruning takes longer than all others together, and is rarely smaller.
+    long = search.scorer.retrained and search.repeats <= 1
+    last = PruneSplits if long and level == SEARCHING[0] and terms.keep is None else ()
     for number, family in enumerate(tried, 1):
         search.heading = f"-O{level}, {number} of {len(tried)}, "
         if not isinstance(family.step, last) or search.cheapest == math.inf:

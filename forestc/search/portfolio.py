@@ -327,8 +327,10 @@ class _Settings:
                 break
 
     def _hopeless(self, loss: Loss) -> bool:
-        """Returns True if a loss on some folds would not get within the tolerance though the other folds were better by
-        a standard error."""
+        """Returns True if a loss on some folds would not get within the tolerance though the other folds, or further
+        splits into folds, were better by a standard error."""
+        if self.search.repeats > 1:
+            return loss.lost - loss.error > self.search.tolerance
         share = loss.rows / len(self.search.scorer.baseline.errors)
         least = loss.lost - math.sqrt(1 - share) * loss.error
         return least + loss.errors * math.sqrt(share) * loss.error > self.search.tolerance

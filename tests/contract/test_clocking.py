@@ -282,11 +282,13 @@ def test_tools_halt_and_drop_rows(tool, name, tmp_path, need_tool):
 
 
 def kinds():
-    """Returns (engine, kind of forest). By default each engine runs on one kind, the simulator on all."""
+    """Returns (engine, kind of forest). By default each engine runs on one kind; every eighth of the others is a slow
+    test."""
     runners = [(target, one) for target in TARGETS.values() if target.registers for one in target.runners]
     for place, (_, runner) in enumerate(runners):
         for number, kind in enumerate(FORESTS):
-            marks = () if kind not in LARGE and number == place else pytest.mark.slow
+            others = pytest.mark.long if (number + place) % 8 else pytest.mark.slow
+            marks = () if kind not in LARGE and number == place else others
             yield pytest.param(runner.name, kind, marks=marks, id=f"{runner.name}-{kind}")
 
 
