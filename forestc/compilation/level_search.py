@@ -122,7 +122,8 @@ def planned_run(source: Forest, rows: Rows, request: Request) -> PlannedRun:
     except LateError:
         why = "it was over before any smaller design was scored"
     note = f"-O{request.level} is -O{DEFAULT_LEVEL} here: {opt.effort:{stop.seconds:g}s} is too short: {why}"
-    return PlannedRun(replace(default, notes=(said(note),)), fit, held_out, results=results, done=done)
+    share = share_of(options.held_out)
+    return PlannedRun(replace(default, notes=(said(note),)), fit, held_out, share, results=results, done=done)
 
 
 @dataclass(frozen=True)

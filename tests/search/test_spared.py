@@ -84,6 +84,15 @@ def test_kept_decisions_are_those_of_the_model_on_all_rows(labels, tmp_path):
     assert done.figures["measured"]["held_out"] is None and done.agreement.agreement == 1
 
 
+def test_a_share_is_recorded_where_the_time_is_too_short(tmp_path):
+    X, y = easy(900)
+    done = forestc.compile(
+        booster(X, y), X, tmp_path / "a", label=y, level=2, held_out=0.2, effort="0.001s", targets="c"
+    )
+    assert any("-O2 is -O1 here" in note for note in done.figures["notes"])
+    assert done.design.manifest["made"]["held_out"] == {"share": 0.2, "rows": 180}
+
+
 def test_a_third_that_teaches_much_is_not_spared():
     X, y = easy()
     rows = ArrayRows(X.astype(np.float64), y)
