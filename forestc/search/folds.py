@@ -96,6 +96,8 @@ def folds_of(
 
 def _spared(source: Forest, table: _Table, trained: Callable[..., Forest], tolerance: float) -> Folds | None:
     """Returns a fold that scores on a third of the rows; None if these can't be spared."""
+    if len(table.X) < SPARED_ROWS:  # Other rows have no label.
+        return None
     splits = table.dealt(source.decides, SPARED)[: -(-SPARED * LACKING_ROWS // len(table.X))]
     folds, halves = list[Fold](), list[Forest]()
     try:
