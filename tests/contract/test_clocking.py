@@ -448,6 +448,7 @@ def test_compile_refuses_what_has_no_such_port(tmp_path):
 
 @pytest.mark.parametrize("name", ["rst", "en", "step"])
 def test_names_of_a_model_and_its_features_do_not_collide(name, tmp_path, need_tool):
+    pytest.importorskip("amaranth")
     need_tool("iverilog")
     need_tool("ghdl")
     forest = forest_of(4)
