@@ -66,7 +66,7 @@ def agreement(model: Forest, compiled: Forest, rows: Rows) -> Agreement:
             labeled = True
             foreign += 0 if regression else int((batch.truth.reshape(len(batch.X), -1) < 0).any(axis=1).sum())
             for measured, answer in zip(accuracy, answers, strict=True):
-                measured.add(answer, batch.truth)
+                measured.add(answer, batch)
     shares = [measured.share if labeled else None for measured in accuracy]
     if regression:
         return Agreement(count, None, shares[0], shares[1], math.sqrt(squares / max(1, values)), worst)

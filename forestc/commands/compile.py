@@ -68,6 +68,7 @@ from forestc.rows.batches import Rows
 from forestc.rows.cluster import on_cluster
 from forestc.rows.columns import accept_missing, name_classes
 from forestc.rows.given import fingerprint, refuse_sampled, rows_for_model, unseen_notes
+from forestc.rows.groups import weighted
 from forestc.rows.range_files import ranges_record
 from forestc.rows.ranges import Ranges, made_rows
 
@@ -341,12 +342,13 @@ def _load(run: Compilation) -> None:
     source = name_classes(replace(source, name=options.name or source.name), options.classes)
     source = accept_missing(source, options.missing)
     run.given, run.source, row_notes = rows_for_model(
-        options.rows, source, options.label, options.ranges, options.groups
+        options.rows, source, options.label, options.ranges, (options.groups, options.weights)
     )
     if isinstance(run.given, Ranges):
         run.record = ranges_record(options.ranges, run.given, run.source)
     else:
         run.record = fingerprint(options.rows, run.given)
+        run.given = weighted(run.given, options.weights, options.rows)
     unseen = () if isinstance(run.given, Ranges) else unseen_notes(run.given, run.source, options.unseen)
     run.notes = [*map(said, run.source.provenance.notes), *row_notes, *unseen, *_renamed(run.source.name)]
     for note in run.notes:

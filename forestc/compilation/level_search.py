@@ -29,7 +29,7 @@ from forestc.passes.pipeline import Step, run_passes
 from forestc.passes.scorer import Loss, Scorer
 from forestc.rows.batches import Rows, RowSelection, count_rows
 from forestc.rows.given import rows_from, share_of
-from forestc.rows.groups import groups_of
+from forestc.rows.groups import groups_of, weighted
 from forestc.rows.ranges import have_rows
 from forestc.rows.table import label_columns
 from forestc.search.cross_validation import Fold, Folds
@@ -169,8 +169,9 @@ def _split(rows: Rows, options: CompileOptions, source: Forest) -> _Split:
                 do="name the column, or give (rows, labels)",
             )
         label = None
-    column = options.groups if isinstance(options.groups, str) else None
-    return _Split(rows, rows, rows_from(held_out, source, label, column), groups, groups_of(column, held_out))
+    column, weights = (name if isinstance(name, str) else None for name in (options.groups, options.weights))
+    others = weighted(rows_from(held_out, source, label, (column, weights)), weights, held_out)
+    return _Split(rows, rows, others, groups, groups_of(column, held_out))
 
 
 def _results(source: Forest, passes: Sequence[Pass], rows: Rows, scorer: Scorer | None) -> list[PassResult]:

@@ -87,6 +87,15 @@ class _ModelAndHardware:
         schema={"type": ["string", "null"]},
         takes=GROUPS,
     )
+    weights: Any = option(
+        None,
+        "--weights",
+        "column of positive weights of the rows, with which accuracy is measured and copies of the model are trained",
+        "COL",
+        kind=str,
+        schema={"type": ["string", "null"]},
+        takes=GROUPS,
+    )
     rows_are_sampled: bool = sampled_option()
     scheduler: str | None = option(
         None,
@@ -229,7 +238,7 @@ class CompileOptions(TargetOptions, _ModelAndHardware):
             )
         if self.rows is not None and self.ranges is not None:
             raise OptionError(f"{opt.rows} are given, too", where=opt.ranges, do="remove one of them")
-        for name in ("label", "groups", "held_out", "scheduler"):
+        for name in ("label", "groups", "weights", "held_out", "scheduler"):
             if self.rows is None and getattr(self, name) is not None:
                 raise OptionError(
                     "this needs rows, and none are given", where=getattr(opt, name), do=f"give {opt.rows}, or remove it"

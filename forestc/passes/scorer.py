@@ -46,11 +46,12 @@ class Loss:
 class RowErrors:
     """The errors of a forest on rows, and the accuracy computed from them."""
 
-    errors: NDArray[np.float64]  # (rows,) 1 for a wrong decision, otherwise 0; squared errors of a regression
+    errors: NDArray[np.float64]  # (rows,) 1 for a wrong decision, otherwise 0; squared errors of a regression; weighted
     truth: NDArray[Any]  # labels, or the forest's own answers without labels
     decides: bool
     labeled: bool = True  # True if labels are given
     groups: NDArray[np.int64] | None = None  # (rows,) number of each row's group, if rows are drawn in groups
+    weights: NDArray[np.float64] | None = None  # (rows,) weights, which are factors of `errors`
 
     @property
     def units(self) -> int:
@@ -68,13 +69,28 @@ class RowErrors:
         return ("accuracy" if self.decides else "R squared") if self.labeled else "agreement with the model"
 
     @cached_property
+    def by_class(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Numbers of units, ordered by class, and the class of each; (units,) both. A group has the class of its first
+        row, and a regression one class."""
+        first = np.arange(len(self.errors))
+        if self.groups is not None:
+            first = np.unique(self.groups, return_index=True)[1]
+        if not self.decides:
+            return np.arange(len(first)), np.zeros(len(first), dtype=np.int64)
+        classes = self.truth.reshape(len(self.truth), -1)[first, 0].astype(np.int64)
+        order = np.argsort(classes, kind="stable")
+        return order, classes[order]
+
+    @cached_property
     def divisor(self) -> float:
         """The divisor of a sum of errors: the number of rows; for a regression the sum of squared deviations of the
-        labels from their mean."""
+        labels from their mean; of weighted rows, the sum with weights."""
+        weights = np.ones(len(self.errors)) if self.weights is None else self.weights
         if self.decides:
-            return float(len(self.errors))
+            return float(weights.sum())
         labels = self.truth.reshape(len(self.truth), -1).astype(np.float64)
-        return float(((labels - labels.mean()) ** 2).sum()) or 1.0
+        mean = np.average(labels, axis=0, weights=weights).mean()
+        return float((weights * ((labels - mean) ** 2).sum(axis=1)).sum()) or 1.0
 
     @property
     def accuracy(self) -> float:
@@ -85,7 +101,8 @@ class RowErrors:
         """The standard error of the accuracy. For decisions, half an error is added, so that it is never 0."""
         if not self.decides:
             return self._error_of(self.errors)
-        wrong = (float(self.errors.sum()) + 0.5) / (len(self.errors) + 1)
+        one = self.divisor / len(self.errors)
+        wrong = (float(self.errors.sum()) + one / 2) / (self.divisor + one)
         return math.sqrt(wrong * (1 - wrong) / len(self.errors))
 
     def _accuracy(self, errors: NDArray[np.float64]) -> float:
@@ -102,8 +119,9 @@ class RowErrors:
         wide: the error is for an interval: half a row is added to each of the four cells of a pair of decisions
         (Agresti and Min, 2005), so that it is not 0 where no decision differs."""
         units, more = self.units, 2 if wide and self.decides else 0
-        spread = np.maximum(squares + more / 2 - sums**2 / (units + more), 0.0)
-        return np.sqrt(spread * (units + more) / max(1, units + more - 1)) / (self.divisor + more)
+        one = self.divisor / len(self.errors)  # 1, or the mean weight
+        spread = np.maximum(squares + more / 2 * one**2 - sums**2 / (units + more), 0.0)
+        return np.sqrt(spread * (units + more) / max(1, units + more - 1)) / (self.divisor + more * one)
 
     def loss(self, errors: NDArray[np.float64]) -> Loss:
         """Returns the loss of another forest with these errors on the same rows."""
@@ -135,7 +153,7 @@ class Scorer:
         for batch in self.held_out.batches():
             truth = baseline.truth[first : (first := first + len(batch.X))]
             for errors, forest in zip(parts, forests, strict=True):
-                errors.append(errors_of(self.model, answers_to(forest, batch.X), truth))
+                errors.append(errors_of(self.model, answers_to(forest, batch.X), truth, batch.weights))
         return [np.concatenate(errors) for errors in parts]
 
     @property
@@ -157,19 +175,22 @@ def row_errors(forest: Forest, rows: Rows) -> RowErrors:
     for batch in rows.batches():
         answers = answers_to(forest, batch.X)
         truth = truth_of_batch(batch, answers)
-        parts.append(RowErrors(errors_of(forest, answers, truth), truth, forest.decides, batch.truth is not None))
+        errors = errors_of(forest, answers, truth, batch.weights)
+        parts.append(RowErrors(errors, truth, forest.decides, batch.truth is not None, weights=batch.weights))
     if not sum(len(part.errors) for part in parts):
         raise OptionError("no rows are held out", where=opt.held_out, do=f"give more rows, or {opt.held_out:FILE}")
     return joined(parts)
 
 
 def joined(parts: Sequence[RowErrors]) -> RowErrors:
+    weights = [part.weights for part in parts if part.weights is not None]
     return RowErrors(
         np.concatenate([part.errors for part in parts]),
         np.concatenate([part.truth for part in parts]),
         parts[0].decides,
         any(part.labeled for part in parts),
         _joined_groups(parts),
+        np.concatenate(weights) if len(weights) == len(parts) else None,
     )
 
 
@@ -183,9 +204,11 @@ def _joined_groups(parts: Sequence[RowErrors]) -> NDArray[np.int64] | None:
     return np.concatenate(groups)
 
 
-def errors_of(forest: Forest, answers: NDArray[Any], truth: NDArray[Any]) -> NDArray[np.float64]:
-    """Returns an array (rows,): 1 for a wrong decision and 0 for a right one; squared errors of a regression."""
+def errors_of(
+    forest: Forest, answers: NDArray[Any], truth: NDArray[Any], weights: NDArray[np.float64] | None = None
+) -> NDArray[np.float64]:
+    """Returns an array (rows,): 1 for a wrong decision and 0 for a right one; squared errors of a regression; times
+    weights, (rows,), if there are any."""
     answers, truth = answers.reshape(len(answers), -1), truth.reshape(len(truth), -1)
-    if forest.decides:
-        return np.asarray((answers != truth).any(axis=1), dtype=np.float64)
-    return np.asarray(((answers - truth) ** 2).sum(axis=1), dtype=np.float64)
+    errors = (answers != truth).any(axis=1) if forest.decides else ((answers - truth) ** 2).sum(axis=1)
+    return np.asarray(errors if weights is None else errors * weights, dtype=np.float64)

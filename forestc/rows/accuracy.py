@@ -26,31 +26,33 @@ class Accuracy:
     """The accuracy of a forest's answers, accumulated over batches."""
 
     decides: bool
-    rows: int = 0
-    _right: int = 0
+    rows: float = 0  # number of rows, or sum of their weights
+    _right: float = 0
     _error: float = 0.0
-    _values: int = 0
+    _values: float = 0
     _sum: float = 0.0
     _squares: float = 0.0
     _origin: float = 0.0
 
-    def add(self, answers: NDArray[Any], truth: NDArray[Any]) -> None:
-        """Adds a batch. answers, truth: class indices or values, (rows,) or (rows, targets)."""
+    def add(self, answers: NDArray[Any], batch: Batch) -> None:
+        """Adds a batch with labels. answers: class indices or values, (rows,) or (rows, targets)."""
         rows = len(answers)
-        self.rows += rows
-        answers, truth = answers.reshape(rows, -1), truth.reshape(rows, -1)
+        assert batch.truth is not None
+        weights = np.ones((rows, 1)) if batch.weights is None else batch.weights[:, None]
+        self.rows += float(weights.sum())
+        answers, truth = answers.reshape(rows, -1), batch.truth.reshape(rows, -1)
         if self.decides:
-            self._right += int((answers == truth).all(axis=1).sum())
+            self._right += float((weights * (answers == truth).all(axis=1, keepdims=True)).sum())
             return
         truth = truth.astype(np.float64)
-        self._error += float(((answers - truth) ** 2).sum())
+        self._error += float((weights * (answers - truth) ** 2).sum())
         if not self._values:
             # Sums of differences from the first label stay precise, even for large labels.
             self._origin = float(truth.flat[0])
-        self._values += truth.size
+        self._values += float(weights.sum()) * truth.shape[1]
         truth = truth - self._origin
-        self._sum += float(truth.sum())
-        self._squares += float((truth * truth).sum())
+        self._sum += float((weights * truth).sum())
+        self._squares += float((weights * truth * truth).sum())
 
     @property
     def share(self) -> float | None:

@@ -16,10 +16,12 @@ Labels: TypeAlias = NDArray[Any]  # (rows,) class numbers or values; (rows, targ
 class Batch:
     X: NDArray[np.float64]  # (rows, columns), or carried columns only; NaN for missing
     truth: Labels | None = None  # class indices, -1 if unknown, or values: (rows,) or (rows, targets)
+    weights: NDArray[np.float64] | None = None  # (rows,) how much each row counts in accuracies; None: all alike
 
     def of(self, chosen: slice | NDArray[np.generic]) -> Batch:
         """Returns a batch of the chosen rows. chosen: a slice, a mask, or row numbers."""
-        return Batch(self.X[chosen], None if self.truth is None else self.truth[chosen])
+        truth, weights = (None if each is None else each[chosen] for each in (self.truth, self.weights))
+        return Batch(self.X[chosen], truth, weights)
 
 
 class Rows(Protocol):
@@ -37,9 +39,10 @@ class ArrayRows:
     size: int = 32768  # rows of a batch
     names: tuple[str, ...] = ()  # names of the columns; empty if the model has names
     all_columns: NDArray[np.float64] | None = None  # rows with all columns, if `X` leaves some out
+    weights: NDArray[np.float64] | None = None  # as in a batch
 
     def batches(self) -> Iterator[Batch]:
-        all_rows = Batch(self.X, self.truth)
+        all_rows = Batch(self.X, self.truth, self.weights)
         for start in range(0, len(self.X), self.size):
             yield all_rows.of(slice(start, start + self.size))
 
@@ -156,6 +159,19 @@ class FitAndHeldOut(NamedTuple):
     def every(rows: Rows, count: int) -> FitAndHeldOut:
         """Holds out rows n, 2n, 3n, ... (counted from 1). count: n."""
         return FitAndHeldOut(RowSelection(rows, count, False), RowSelection(rows, count, True))
+
+
+@dataclass(frozen=True)
+class WeightedRows:
+    """Rows that count differently in accuracies."""
+
+    rows: Rows
+    weights: NDArray[np.float64]  # (rows,)
+
+    def batches(self) -> Iterator[Batch]:
+        first = 0
+        for batch in self.rows.batches():
+            yield replace(batch, weights=self.weights[first : (first := first + len(batch.X))])
 
 
 @dataclass(frozen=True)

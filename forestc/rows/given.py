@@ -27,10 +27,10 @@ _FORMATS = {".csv": "csv", ".csv.gz": "csv", **_FOLDERS, ".npy": "numpy", ".npz"
 
 
 def rows_for_model(
-    rows: object, forest: Forest, label: object = None, ranges: object = None, groups: object = None
+    rows: object, forest: Forest, label: object = None, ranges: object = None, others: Sequence[object] = ()
 ) -> tuple[Rows, Forest, tuple[str, ...]]:
     """Opens rows for a model, or `ranges` if `rows` is None. Returns the rows, the forest (with the rows' column names
-    if it has none) and notes. groups: the name of a column that the model does not read, if it is a text. Raises
+    if it has none) and notes. others: names of columns that the model does not read, where they are texts. Raises
     ForestcError."""
     if forest.on_words:
         raise ModelError(
@@ -40,7 +40,7 @@ def rows_for_model(
         )
     if rows is None:
         return ranges_from(ranges, forest)
-    opened, forest = _opened(rows, forest, label, groups, assign_categories=True)
+    opened, forest = _opened(rows, forest, label, others, assign_categories=True)
     names: tuple[str, ...] = getattr(opened, "names", ())
     if not names:
         return opened, forest, ()
@@ -67,18 +67,18 @@ def unseen_notes(rows: Rows, forest: Forest, unseen: Literal["count", "error"]) 
     return tuple(f"{what}: they go where the model sends unseen ones{own}" for what in whats)
 
 
-def rows_from(rows: object, forest: Forest, label: object = None, groups: object = None) -> Rows:
+def rows_from(rows: object, forest: Forest, label: object = None, others: Sequence[object] = ()) -> Rows:
     """Returns rows for a model from a path, an array, or a data frame.
     label: labels, or names of label columns.
-    groups: as in `rows_for_model`.
+    others: as in `rows_for_model`.
 
     Raises RowsError or OptionError for unsuitable rows.
     """
-    return _opened(rows, forest, label, groups, assign_categories=False)[0]
+    return _opened(rows, forest, label, others, assign_categories=False)[0]
 
 
 def _opened(
-    rows: object, forest: Forest, label: object, groups: object, *, assign_categories: bool
+    rows: object, forest: Forest, label: object, others: Sequence[object], *, assign_categories: bool
 ) -> tuple[Rows, Forest]:
     if isinstance(rows, ArrayRows | TableRows):
         return rows, forest
@@ -95,10 +95,10 @@ def _opened(
     if isinstance(table, ArrayTable):
         return matched(table, forest, (), label), forest
     names = find_labels(columns, table)
-    aside = find_labels((groups,), table) if isinstance(groups, str) else ()
+    aside = find_labels(tuple(name for name in others if isinstance(name, str)), table)
     if assign_categories and forest.categories:
-        others = [str(name) for name in table.names if name not in (*names, *aside)]
-        forest = with_categories(forest, others, table.texts())
+        read = [str(name) for name in table.names if name not in (*names, *aside)]
+        forest = with_categories(forest, read, table.texts())
     return matched(table, forest, names, None if names else label, aside), forest
 
 

@@ -3,6 +3,7 @@
 A design that was chosen among many on some rows looks better there than it is. How much is estimated by the bootstrap
 (Efron, 1983; for a choice among models: Tsamardinos, Greasidou and Borboudakis, 2018): rows are drawn again, the same
 rule chooses on each draw, and what the chosen designs lose on all rows is compared with what they lose on the draw.
+Each draw has as many rows of a class as the rows themselves.
 """
 
 from __future__ import annotations
@@ -92,11 +93,23 @@ class Differences:
 
     @staticmethod
     def of(errors: NDArray[np.float64], baseline: RowErrors) -> Differences:
-        differences = baseline.by_unit(errors - baseline.errors)
-        count = len(differences)
-        starts = np.linspace(0, count, min(count, BLOCKS), endpoint=False).astype(np.int64)
+        differences = baseline.by_unit(errors - baseline.errors)[baseline.by_class[0]]
+        starts = _starts(len(differences))
         parts = (np.add.reduceat(values, starts).astype(np.float32) for values in (differences, differences**2))
         return Differences(*parts)
+
+
+def _starts(units: int) -> NDArray[np.int64]:
+    """Returns the first unit of each block."""
+    return np.linspace(0, units, min(units, BLOCKS), endpoint=False).astype(np.int64)
+
+
+def _drawn(classes: NDArray[np.int64]) -> NDArray[np.float32]:
+    """Returns how often each draw takes each block, (blocks, draws). classes: (blocks,) ascending."""
+    random = np.random.default_rng(0)
+    counts = np.unique(classes, return_counts=True)[1]
+    drawn = [random.multinomial(count, np.full(count, 1 / count), DRAWS).T for count in counts]
+    return np.concatenate(drawn).astype(np.float32)
 
 
 def smallest(
@@ -117,8 +130,7 @@ class Choice:
         self.errors = np.array([loss.error for loss in losses])
         sums = np.array([each.sums for each in differences])
         squares = np.array([each.squares for each in differences])
-        blocks = sums.shape[1]
-        drawn = np.random.default_rng(0).multinomial(blocks, np.full(blocks, 1 / blocks), DRAWS).T.astype(np.float32)
+        drawn = _drawn(baseline.by_class[1][_starts(baseline.units)])
         own = sums.sum(axis=1, dtype=np.float64)
         # A loss on several splits into folds has a value and an error of its own.
         own_errors = baseline.error_of_sums(own, squares.sum(axis=1, dtype=np.float64))

@@ -78,7 +78,7 @@ def folds_of(
             "a model of trees alone, or with a frozen part, can't be trained again", where="the model", do=OTHER_ROWS
         )
     trained = partial(_trained, estimator, source, rounds if isinstance(rounds, int) else None)
-    if why := why_unlike(source, ArrayRows(some.X, some.y), partial(trained, some.X, some.y), fewer=1 / step):
+    if why := why_unlike(source, some.rows, partial(trained, some), fewer=1 / step):
         raise ForestcError(why, where="the model", do=OTHER_ROWS)
     if tolerance is not None and _can_spare(source, rows):
         spared = _spared(source, _Table.of(rows, groups), trained, tolerance)
@@ -89,7 +89,7 @@ def folds_of(
 
     def dealt(repeat: int) -> tuple[Fold, ...]:
         splits = some.dealt(source.decides, _fold_count(some.X), repeat)
-        return tuple(some.fold(trained(*some.labeled(fit)), fit, held_out) for fit, held_out in splits)
+        return tuple(some.fold(trained(some.of_rows(fit)), fit, held_out) for fit, held_out in splits)
 
     return Folds(dealt(0), "models trained again with the same parameters", dealt)
 
@@ -102,7 +102,7 @@ def _spared(source: Forest, table: _Table, trained: Callable[..., Forest], toler
     folds, halves = list[Fold](), list[Forest]()
     try:
         for others, third in splits:
-            copy, half = (trained(*table.labeled(others), step=step) for step in (1, 2))
+            copy, half = (trained(table.of_rows(others), step=step) for step in (1, 2))
             folds.append(table.fold(copy, others, third))
             halves.append(half)
     except ForestcError:  # A class is rare, or the estimator needs columns that the model does not read.
@@ -151,15 +151,16 @@ def _trained(
     estimator: Estimator,
     source: Forest,
     rounds: int | None,
-    X: NDArray[np.float64],
-    y: NDArray[Any],
+    table: _Table,
     seed: int = 0,
     step: int = 1,
 ) -> Forest:
     """Trains a copy on every `step`-th row. Raises ForestcError if it can't be trained, or lacks classes."""
     look()
+    rows = table.of_rows(slice(None, None, step))
+    assert rows.y is not None
     with seeded_numpy(seed):
-        model = trained_again(estimator, source, X[::step], y[::step], seed, rounds)
+        model = trained_again(estimator, source, rows.X, rows.y, rows.weights, seed, rounds)
     if len(model.classes) != len(source.classes) or model.columns not in (source.columns, source.width):
         raise ForestcError(
             "a fold has other classes than all rows: too few rows of one class",
@@ -176,6 +177,7 @@ class _Table:
     X: NDArray[np.float64]
     y: NDArray[Any] | None  # labels of all rows, or None
     groups: NDArray[np.int64] | None  # number of each row's group
+    weights: NDArray[np.float64] | None = None
 
     @staticmethod
     def of(rows: Rows, groups: NDArray[np.int64] | None = None, step: int | None = None) -> _Table:
@@ -186,29 +188,36 @@ class _Table:
         step, first = step or 1, 0
         parts: list[NDArray[np.float64]] = []
         truths: list[NDArray[Any]] = []
+        weights: list[NDArray[np.float64]] = []
         for batch in rows.batches():
             chosen = np.arange(-first % step, len(batch.X), step)
             first += len(batch.X)
             parts.append(batch.X[chosen])
             if batch.truth is not None:
                 truths.append(batch.truth[chosen])
+            if batch.weights is not None:
+                weights.append(batch.weights[chosen])
         all_columns = None if all_columns is None or all_columns.shape[1] > MOST_COLUMNS else all_columns
         X = np.concatenate(parts) if all_columns is None else all_columns[::step].astype(np.float64)
         groups = None if groups is None else groups[::step]
+        table = _Table(X, None, groups, np.concatenate(weights) if weights else None)
         if len(truths) < len(parts):
-            return _Table(X, None, groups)
+            return table
         y = np.concatenate(truths)
         labeled = y.reshape(len(y), -1)[:, 0] >= 0 if y.dtype.kind in "iu" else np.ones(len(y), dtype=bool)
-        return _Table(X[labeled], y[labeled], None if groups is None else groups[labeled])
+        return replace(table, y=y).of_rows(labeled)
 
-    def labeled(self, some: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[Any]]:
-        assert self.y is not None
-        return self.X[some], self.y[some]
+    def of_rows(self, some: slice | NDArray[np.generic]) -> _Table:
+        return _Table(*(None if each is None else each[some] for each in (self.X, self.y, self.groups, self.weights)))  # type: ignore[arg-type]
 
     def fold(self, model: Forest, fit: NDArray[np.int64], held_out: NDArray[np.int64]) -> Fold:
         """Returns a fold of the rows with these numbers."""
-        own, other = (ArrayRows(self.X[some], None if self.y is None else self.y[some]) for some in (fit, held_out))
+        own, other = (self.of_rows(some).rows for some in (fit, held_out))
         return Fold(model, own, Scorer(model, other, None if self.groups is None else self.groups[held_out]))
+
+    @property
+    def rows(self) -> ArrayRows:
+        return ArrayRows(self.X, self.y, weights=self.weights)
 
     def dealt(self, decides: bool, count: int, repeat: int = 0) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
         """Returns a list with (row numbers to fit, held-out row numbers) for each of `count` folds. Classes, of groups
@@ -270,7 +279,10 @@ def why_unlike(model: Forest, rows: ArrayRows, trained: Callable[..., Forest], *
     by_seed = max(abs(copy.lost(other)[0]) for other in others)
     shared = max(copy.share(other) for other in others)
     if fewer < 1:
-        half, every_second = trained(0, step=2), ArrayRows(rows.X[::2], None if rows.truth is None else rows.truth[::2])
+        half, every_second = (
+            trained(0, step=2),
+            _Table(rows.X, rows.truth, None, rows.weights).of_rows(slice(None, None, 2)).rows,
+        )
         by_seed = max(by_seed, abs(_Answers.of(half, every_second).row_errors.accuracy - copy.row_errors.accuracy))
         shared = max(shared, copy.share(_Answers.of(half, rows)))
     lost = float(np.mean([lost, *(original.lost(other)[0] for other in others)]))

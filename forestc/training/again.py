@@ -16,16 +16,25 @@ from forestc.training.seeds import Estimator, seeded, training_of
 
 
 def trained_again(
-    estimator: Estimator, source: Forest, X: NDArray[np.float64], y: NDArray[Any], seed: int, rounds: int | None = None
+    estimator: Estimator,
+    source: Forest,
+    X: NDArray[np.float64],
+    y: NDArray[Any],
+    weights: NDArray[np.float64] | None,
+    seed: int,
+    rounds: int | None = None,
 ) -> Forest:
     """Returns the forest of a copy of the estimator, trained on other rows. Raises ForestcError if it can't be trained.
     source: the estimator's forest.
     y: class numbers or values.
+    weights: (rows,) weights of the rows, or None.
     rounds: boosting iterations to read from the copy; None for all with which it predicts."""
     labels = np.array(source.classes)[y.astype(np.int64)] if source.decides else y
     try:
         copy = _with_rounds(seeded(estimator, seed), estimator)
-        fitted = copy.fit(_frame(estimator, source, X), labels)
+        steps = getattr(copy, "steps", None)  # A pipeline gives weights to its last step alone.
+        key = f"{steps[-1][0]}__sample_weight" if steps else "sample_weight"
+        fitted = copy.fit(_frame(estimator, source, X), labels, **({} if weights is None else {key: weights}))
     except MemoryError:
         raise
     except Exception as error:  # noqa: BLE001 - each library has its own kinds of errors

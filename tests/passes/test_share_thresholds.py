@@ -307,7 +307,7 @@ def test_r_squared_keeps_its_digits():
     for shift in (0.0, 1e9):
         accuracy = Accuracy(False)
         for k in range(0, 200, 9):
-            accuracy.add(said[k : k + 9] + shift, truth[k : k + 9] + shift)
+            accuracy.add(said[k : k + 9] + shift, Batch(np.zeros((9, 1)), truth[k : k + 9] + shift))
         shares.append(accuracy.share)
     assert abs(shares[0] - shares[1]) < 1e-6
 
