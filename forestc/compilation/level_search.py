@@ -195,6 +195,9 @@ def _planned(
             aside = f"{opt.held_out:{options.held_out}} sets none of them aside"
             note = f"-O{planned.level} judges nothing here and keeps all given rows: {aside}"
             return PlannedRun(replace(planned, notes=(*planned.notes, said(note))), rows)
+        if split.groups is not None and held_out is None:
+            note = f"the passes take all rows alike: {opt.groups} is of use where rows are held out"
+            planned = replace(planned, notes=(*planned.notes, said(note)))
         results = None
         if until < math.inf:
             scorer = None if held_out is None else Scorer(source, held_out)
