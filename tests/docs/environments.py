@@ -33,6 +33,23 @@ def uv() -> list[str]:
     return [sys.executable, "-m", "uv"] if find_spec("uv") else [shutil.which("uv") or "uv"]
 
 
+def find_python(version: str) -> str | None:
+    """Returns an interpreter of a version such as 3.13: pyenv's, else one on the PATH."""
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"), "versions").glob(f"{version}.*/bin/python3")
+    for python in (*map(str, pyenv), shutil.which(f"python{version}")):
+        if python and not subprocess.run([python, "-c", ""], capture_output=True).returncode:
+            return python
+    return None
+
+
+def outside(first: Path) -> dict[str, str]:
+    """Returns this process's variables without its environment; its PATH begins with a folder."""
+    ours = str(Path(sys.executable).parent)
+    paths = [path for path in os.environ["PATH"].split(os.pathsep) if path != ours]
+    variables = {name: value for name, value in os.environ.items() if name not in _NO_ENVIRONMENT}
+    return {**variables, "PATH": os.pathsep.join([str(first), *paths])}
+
+
 class Environment:
     """A new environment. Its programs see neither the environment of this process nor the folder of the project.
 
@@ -45,10 +62,7 @@ class Environment:
         self, folder: Path, given: list[str], python: str = sys.executable, options: tuple[str, ...] = ()
     ) -> None:
         self.folder = folder
-        ours = str(Path(sys.executable).parent)
-        paths = [path for path in os.environ["PATH"].split(os.pathsep) if path != ours]
-        self.env = {name: value for name, value in os.environ.items() if name not in _NO_ENVIRONMENT}
-        self.env["PATH"] = os.pathsep.join([str(folder / "bin"), *paths])
+        self.env = outside(folder / "bin")
         self.run([*uv(), "venv", "--quiet", "--python", python, str(folder)], ROOT)
         self.python = str(folder / "bin" / "python")
         self.run([*uv(), "pip", "install", "--quiet", "--python", self.python, *options, *given], ROOT)
