@@ -1,6 +1,6 @@
 # make demo: compile a shipped model, check and measure it, beside others' figures.
 # make test: lint, and tests of some minutes.
-# make docs: the documentation, as pages in out/docs.
+# make docs: the documentation, as pages in build/docs.
 # make full: all tests, those too that show on many rows, examples and large models what others show on few.
 # Both create .venv and install what they need from this project's own files.
 
@@ -16,11 +16,11 @@ WORKERS ?= 2
   figures-check
 
 demo: $(DEMO)
-	$(BIN)/python examples/demo.py out
+	$(BIN)/python examples/demo.py build/demo
 
 # A firmware image for a Cortex-M3, run in qemu; needs arm-none-eabi-gcc and qemu-system-arm.
 firmware-demo: $(STAMP)
-	$(BIN)/python examples/firmware_qemu/demo.py out/firmware
+	$(BIN)/python examples/firmware_qemu/demo.py build/firmware
 
 # One case of each test that takes no seconds, with what pip's extra `test` holds; other tools are used where they are.
 test: $(TESTS)
@@ -52,7 +52,7 @@ types-elsewhere: $(STAMP)
 # Warnings are errors: a link to nowhere, a name in the text that the code does not have.
 # Runs the examples that draw plots, but those that docs/gallery has already: `make clean` forgets them.
 docs: $(STAMP)
-	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --nitpicky --builder html docs out/docs
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --nitpicky --builder html docs build/docs
 
 # The smallest tutorial, in an environment of its own install line; `full` has all of them, and README.
 environment: $(STAMP)
@@ -107,4 +107,4 @@ $(VENV):
 	$(PYTHON) -m venv $(VENV)
 
 clean:
-	rm -rf $(VENV) out docs/gallery build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) build docs/gallery dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,4 +1,4 @@
-"""How Sphinx builds these pages: `make docs` writes them to out/docs. Nothing is fetched while they are built."""
+"""How Sphinx builds these pages: `make docs` writes them to build/docs. Nothing is fetched while they are built."""
 
 import ast
 import re

@@ -101,7 +101,7 @@ def others() -> dict[str, dict[str, Any]]:
 
 
 def main() -> int:
-    out = Path(sys.argv[1] if len(sys.argv) > 1 else "out")
+    out = Path(sys.argv[1] if len(sys.argv) > 1 else "build/demo")
     start = time.perf_counter()
     console = Console()
     console.print("compiling, checking and placing breast_cancer at -O1 and -O3 ...")

@@ -72,4 +72,4 @@ def main(out: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1] if len(sys.argv) > 1 else "out"))
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else "build/engine_digits"))

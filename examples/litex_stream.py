@@ -28,7 +28,7 @@ from forestc.integrations.litex_module import litex_module
 
 
 def main() -> None:
-    out = sys.argv[1] if len(sys.argv) > 1 else "out/litex"
+    out = sys.argv[1] if len(sys.argv) > 1 else "build/litex"
     X, y = load_iris(return_X_y=True)
     model = ExtraTreesClassifier(6, max_depth=4, random_state=0).fit(X, y)
     done = forestc.compile(model, X, out, label=y, latency=2, name="iris", targets="verilog")

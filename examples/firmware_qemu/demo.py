@@ -82,7 +82,7 @@ def run(image: Path) -> str:
 
 
 def main() -> None:
-    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "out/firmware")
+    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "build/firmware")
     need_tools()
     X, y = load_breast_cancer(return_X_y=True)
     X = X.astype(np.float32)

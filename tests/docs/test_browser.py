@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-DOCS, BUILT = ROOT / "docs", ROOT / "out" / "docs"
+DOCS, BUILT = ROOT / "docs", ROOT / "build" / "docs"
 LEAST_PAGES = 60
 pytestmark = pytest.mark.long
 
