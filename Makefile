@@ -54,9 +54,9 @@ types-elsewhere: $(STAMP)
 docs: $(STAMP)
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --nitpicky --builder html docs build/docs
 
-# The smallest tutorial, in an environment of its own install line; `full` has all of them, and README.
+# The smallest tutorial, in an environment of its own install line; `full` has all of them, and README, on two Pythons.
 environment: $(STAMP)
-	$(BIN)/python -m pytest -m long -k amaranth tests/docs/test_environments.py
+	$(BIN)/python -m pytest -m long -k "amaranth and 3.13" tests/first_hour
 
 # What CI runs behind `test`: the other cases, but those that are long.
 rest: types docs

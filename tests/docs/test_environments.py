@@ -1,7 +1,4 @@
-"""Tests installation: on each system, and that pages run after their own install lines alone.
-
-`make environment` runs the smallest of the slow tests, as .ci/run does.
-"""
+"""Tests installation: on each system, and that examples run after their own install lines alone."""
 
 from __future__ import annotations
 
@@ -12,9 +9,8 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from docs.blocks import Block, blocks
-from docs.environments import PROJECT, ROOT, Environment, install_line, uv
-from docs.test_tutorials import TOOLS
+from docs.blocks import blocks
+from docs.environments import PROJECT, ROOT, Environment, find_python, install_line, uv
 from packaging.requirements import Requirement
 
 import forestc
@@ -26,13 +22,6 @@ PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 NEWER_MACOS = ("prove", "all", "dev")  # lists extras with bitwuzla, which has wheels for macOS 15 on
 LEAST = {"x86_64": "linux", "aarch64": "linux", "arm64": "darwin", "AMD64": "win32"}
 LOWEST = "[sklearn,xgboost-cpu,lightgbm,catboost,onnx,treelite,verilator,synth,prove,firmware,explore,report,amaranth]"
-
-
-def readme_commands() -> list[Block]:
-    """Returns the lines that README shows, one block each."""
-    (block,) = [block for block in blocks(ROOT / "README.md") if "forestc inspect" in block.text]
-    lines = block.text.replace("examples/", f"{ROOT}/examples/").splitlines()
-    return [Block("sh", line, block.line + number) for number, line in enumerate(lines) if line.strip()]
 
 
 def requirements(extra: str) -> list[Requirement]:
@@ -115,32 +104,10 @@ def test_all_extras_resolve_by_wheels_alone(platform, python):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", TOOLS)
-def test_a_tutorial_runs_after_its_own_install_line(name, tmp_path, need_tool):
-    for tool in TOOLS[name]:
-        if tool != "verilator":  # Verilator's install line brings it.
-            need_tool(tool)
-    page = ROOT / "docs" / "tutorials" / f"{name}.md"
-    work = tmp_path / "work"
-    work.mkdir()
-    environment = Environment(tmp_path / "environment", install_line(page))
-    assert environment.run_page(page, blocks(page), work) >= 4
-
-
-@pytest.mark.long
 @pytest.mark.parametrize("example", ["litex_stream", "hls4ml_forest"])
 def test_an_example_runs_after_its_own_install_line(example, tmp_path):
     environment = Environment(tmp_path / "environment", install_line(ROOT / "examples" / f"{example}.py"))
     environment.run([environment.python, str(ROOT / "examples" / f"{example}.py"), "out"], tmp_path)
-
-
-@pytest.mark.long
-def test_readme_runs_after_its_own_install_line(tmp_path):
-    work = tmp_path / "work"
-    work.mkdir()
-    environment = Environment(tmp_path / "environment", install_line(ROOT / "README.md"))
-    lines = readme_commands()
-    assert environment.run_page(ROOT / "README.md", lines, work) == len(lines) >= 11
 
 
 def test_all_places_name_one_version():
@@ -170,9 +137,10 @@ def test_the_wheel_runs_the_readmes_python_in_an_empty_environment(tmp_path):
 )
 def test_models_levels_and_the_demo_on_a_python(python, resolution, tmp_path):
     """Uses the lowest versions in pyproject.toml and, on newer Pythons, the newest ones."""
-    if subprocess.run([*uv(), "python", "find", "--offline", python], capture_output=True).returncode:
+    found = find_python(python)
+    if found is None:
         pytest.skip(f"Python {python} is not installed")
-    environment = Environment(tmp_path / "environment", [f".{LOWEST}"], python, ("--resolution", resolution))
+    environment = Environment(tmp_path / "environment", [f".{LOWEST}"], found, ("--resolution", resolution))
     assert "--tolerance" in environment.run([environment.python, "-m", "forestc", "compile", "--help"], tmp_path)
     environment.run([environment.python, str(Path(__file__).with_name("kinds.py"))], tmp_path)
     environment.run([environment.python, str(ROOT / "examples" / "demo.py"), "out"], tmp_path)

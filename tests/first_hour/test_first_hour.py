@@ -7,8 +7,9 @@ and of each tutorial as the pages print them, and some usual mistakes. Changes t
 from __future__ import annotations
 
 import json
-import os
+import shutil
 import subprocess
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -66,14 +67,16 @@ class User:
 
 
 @pytest.fixture(params=["3.11", "3.13"])
-def user(request, tmp_path) -> User:
+def user(request, tmp_path) -> Iterator[User]:
     python = find_python(request.param)
     if python is None:
         (pytest.fail if REQUIRED else pytest.skip)(f"Python {request.param} is not installed")
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "python3").symlink_to(python)
-    subprocess.run(["git", "clone", "--quiet", str(ROOT), str(tmp_path / "forestc")], check=True)
-    return User(tmp_path / "forestc", outside(tmp_path / "bin"))
+    clone = tmp_path / "forestc"
+    subprocess.run(["git", "clone", "--quiet", str(ROOT), str(clone)], check=True)
+    yield User(clone, outside(tmp_path / "bin"))
+    shutil.rmtree(clone)  # Some gigabytes.
 
 
 def indented(page: list[Block], start: str) -> Block:
@@ -93,7 +96,9 @@ def test_readme_and_mistakes(user):
     for command, word in MISTAKES.items():
         done = user.shell(f". .venv/bin/activate\n{command}")
         said = done.stderr.splitlines()
-        assert done.returncode in (1, 2) and len(said) == 1 and word in said[0], f"{command}\n{done.stdout}{done.stderr}"
+        assert done.returncode in (1, 2) and len(said) == 1 and word in said[0], (
+            f"{command}\n{done.stdout}{done.stderr}"
+        )
 
 
 @pytest.mark.parametrize("name", TOOLS)
