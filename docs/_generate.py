@@ -287,7 +287,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
 def targets() -> dict[str, Any]:
     """Returns the table of targets as a result, from which pages take tables."""
     files = [{"file": file, "content": content} for row in BACKENDS.values() for file, content in row.layout]
-    engines = [{"engine": f"`{name}`", "runs": own.runs, "needs": own.needs} for name, own in RUNNERS.items()]
+    engines = [{"engine": f"`{name}`", "does": own.runs, "needs": own.needs} for name, own in RUNNERS.items()]
     refused = {name: [refusal.what for refusal in target.code().refusals] for name, target in TARGETS.items()}
     rows = [
         {"target": f"`{name}`", "writes": target.help, "takes no": "; ".join(refused[name])}
