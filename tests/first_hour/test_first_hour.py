@@ -1,5 +1,6 @@
-"""Takes the first steps of a new user: a clone of the last commit, then the install lines, commands and blocks of README
-and of each tutorial as the pages print them, and some usual mistakes. Changes that are not committed are not seen.
+"""Takes the first steps of a new user: a clone of the last commit, then the install lines, commands and blocks of
+README and of each tutorial as the pages print them, and some usual mistakes. Changes that are not committed are not
+seen.
 
 `make environment` runs the smallest tutorial, as .ci/run does.
 """
