@@ -358,6 +358,8 @@ def _linked(scores: NDArray[Any], kind: LinkKind) -> NDArray[Any]:
         case "logistic":
             mirrored = unit / (unit + np.exp(-np.abs(wide)).astype(dtype))
             return np.asarray(np.where(scores < 0, unit - mirrored, mirrored))
+        case "tanh":
+            return np.asarray(2 / (1 + np.exp(-2 * wide)) - 1).astype(dtype)
         case "softplus":
             return np.log1p(np.exp(wide)).astype(dtype)
         case "square":

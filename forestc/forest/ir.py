@@ -28,6 +28,7 @@ LinkKind: TypeAlias = Literal[
     "order",
     "sigmoid",
     "logistic",
+    "tanh",
     "softmax",
     "softmax-zero",
     "exp",
@@ -83,6 +84,7 @@ class Link:
     | order        | s; only the order of these values is that of the library's values |
     | sigmoid      | 1 / (1 + exp(-s)), each output by itself |
     | logistic     | the same, computed from -abs(s) and mirrored (onnxruntime) |
+    | tanh         | 2 / (1 + exp(-2 * s)) - 1 (TMVA)        |
     | softmax      | exp(s_k) / sum of exp(s)                |
     | softmax-zero | the same with s_k in place of exp(s_k) where abs(s_k) <= 1e-7 (ONNX) |
     | exp, exp2    | exp(s), 2 ** s                          |

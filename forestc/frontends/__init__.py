@@ -26,7 +26,7 @@ def load(source: object, *, trust_pickle: bool = False, iterations: int | str | 
     """Reads a model file, or takes a fitted model, as a Forest.
 
     Files are recognized by their content, under any name: XGBoost (JSON, UBJSON), LightGBM (text models, dumps),
-    CatBoost (JSON exports), ONNX, treelite, skops, forestc's own text, and pickles.
+    CatBoost (JSON exports), ONNX, treelite, TMVA (XML), skops, forestc's own text, and pickles.
 
     Parameters
     ----------

@@ -13,7 +13,7 @@ from typing import Any
 from forestc.errors import CUT, HERE, ModelError, opt
 from forestc.forest.ir import Forest
 from forestc.forest.text import parse_forest
-from forestc.frontends import catboost, treelite
+from forestc.frontends import catboost, tmva, treelite
 from forestc.frontends.lightgbm import reader as lightgbm
 from forestc.frontends.onnx import reader as onnx
 from forestc.frontends.shared.content import Content
@@ -248,6 +248,11 @@ KINDS = (
     ),
     Kind(
         "a PMML document", _matches(rb"(<\?xml[^\x00]{0,4000}?)?<(\w{1,20}:)?PMML\b"), do=TRAINED, suffixes=(".pmml",)
+    ),
+    Kind(
+        "TMVA weight file",
+        _matches(rb"(<\?xml[^\x00]{0,4000}?)?<MethodSetup\b"),
+        lambda c: tmva.read_weights(c.data, c.where),
     ),
     Kind("a web page", _matches(rb"<(!doctype\s+)?html\b"), do="download the model file itself: the raw file"),
     Kind("an XML document", _matches(rb"<\?xml\b"), do=TRAINED),
