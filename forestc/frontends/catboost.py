@@ -46,7 +46,8 @@ KNOWN = BINARY | MULTI | LABELS | EXPONENT | UNCERTAINTY | SCORES
 ESTIMATORS = ("CatBoost", "CatBoostClassifier", "CatBoostRegressor", "CatBoostRanker")
 LABEL_TYPES: dict[str, type] = {"Integer": int, "Float": float, "String": str, "Boolean": bool}
 
-# Remedy in the error message if the model names no best iteration.
+# Remedies in error messages: for other formats of CatBoost, and if the model names no best iteration.
+AS_JSON = "load it with CatBoost and save it as JSON: model.save_model('model.json', format='json')"
 NO_BEST = (
     "leave it out if the model was trained with an eval_set, as CatBoost then keeps the best iterations only; "
     "or give their number"

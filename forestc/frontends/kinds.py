@@ -24,7 +24,6 @@ from forestc.frontends.subclasses import read_subclass
 from forestc.frontends.xgboost import reader as xgboost
 
 SAVE_XGBOOST = "save it with Booster.save_model('model.json')"
-SAVE_CATBOOST = "load it with CatBoost and save it as JSON: model.save_model('model.json', format='json')"
 TRAINED = "give forestc the model that it was made from, as the library that trained it saves it"
 RETRAIN = "train the trees with scikit-learn, XGBoost, LightGBM or CatBoost"
 UNPACK = "unpack it, and give the model file in it"
@@ -240,7 +239,7 @@ KINDS = (
         do="write what json.loads(text) returns, without the quotes",
     ),
     Kind("a drawing of a tree", _matches(rb"(strict\s+)?(di)?graph\b[^\n]*\{"), do=TRAINED),
-    Kind("a binary model of CatBoost (.cbm)", _begins(b"CBM1"), do=SAVE_CATBOOST, suffixes=(".cbm",)),
+    Kind("a binary model of CatBoost (.cbm)", _begins(b"CBM1"), do=catboost.AS_JSON, suffixes=(".cbm",)),
     Kind(
         "an export of CatBoost as source code",
         _matches(rb"(#|class )[^\x00]{0,4000}?CatBoost_?Model"),

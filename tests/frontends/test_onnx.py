@@ -67,6 +67,38 @@ def test_a_chain_that_goes_round_is_refused():
         load(source)
 
 
+@pytest.mark.parametrize("make", [regressor, lambda trees: classifier(trees, [0, 1, 2], base=[0.0, 0.5, 1.0])])
+@pytest.mark.parametrize("cut", [1, 4, 7, 9])
+def test_nodes_that_no_path_reaches_are_left_out(make, cut):
+    """Makes an inner node a leaf, so that nothing leads to the nodes below it, which keep their weights."""
+    trees = [(0, "BRANCH_LT", 0.0, STUMP, STUMP), (2, "BRANCH_NEQ", 2.5, [(0, 16.0)], STUMP)]
+    source, (tree, number) = make(trees), divmod(cut, 7)
+    change(source, "nodes_modes", lambda modes: [b"LEAF" if k == cut else mode for k, mode in enumerate(modes)])
+    change(source, "nodes_values", lambda values: [np.nan if k == 9 > cut > 4 else v for k, v in enumerate(values)])
+    prefix = "target" if make is regressor else "class"
+    for name, item in (("treeids", tree), ("nodeids", number), ("ids", 0), ("weights", 128.0)):
+        change(source, f"{prefix}_{name}", lambda items, item=item: [*items, item])
+    assert agree(source).n_nodes == (8 if cut == 7 else 10)
+
+
+def test_nodes_and_cycles_that_no_root_leads_to_are_left_out():
+    source = ensemble5([STUMP, STUMP, STUMP])
+    change(source, "tree_roots", [0])
+    change(source, "nodes_truenodeids", [0, 2, 1])
+    change(source, "nodes_trueleafs", [1, 0, 0])
+    assert len(agree(source).trees) == 1
+
+
+def test_an_export_of_catboost_says_who_wrote_it_and_names_json():
+    source = regressor([STUMP])
+    source.producer_name, source.producer_version = "CatBoost", "Git info:\n    Branch: tags/v1.2.10\n  4.5.6\n"
+    assert load(source).provenance.version == "CatBoost 1.2.10"
+    source.producer_version = "\n"
+    assert load(source).provenance.version == "CatBoost"
+    with pytest.raises(ModelError, match="format='json'"):
+        load(change(source, "n_targets", None))
+
+
 def test_any_order_of_nodes_and_numbers_of_trees_and_nodes():
     trees = [(0, "BRANCH_LT", 0.5, (1, "BRANCH_GT", 1.0, [(0, 1.0)], [(0, 2.0)]), [(0, 4.0)]), STUMP]
     source = regressor(trees)

@@ -104,12 +104,22 @@ def classic_nodes(attributes: Attributes, votes: str, dtype: DTypeLike) -> NodeA
     if len(begins) > MAX_TREES:
         raise attributes.fail(f"has {len(begins)} trees", f"at most {MAX_TREES} are read: train fewer trees")
     positions = _NodePositions(attributes, trees, ids, begins)
-    inner = mode != IS_LEAF
-    at = np.flatnonzero(inner)
-    _refuse(attributes, inner & np.isnan(value), trees, ids, "the threshold is not a number (NaN)", "give it a number")
+    at = np.flatnonzero(mode != IS_LEAF)
     to_true, to_false = np.full(n, LEAF, dtype=np.int64), np.full(n, LEAF, dtype=np.int64)
     to_true[at] = positions.children(at, true[at], "true")
     to_false[at] = positions.children(at, false[at], "false")
+    weight_leaf, target, weight = _votes(attributes, votes, positions, dtype)
+    reached = _without_orphans(to_true, to_false, begins)
+    if mode[0] == IS_LEAF and not reached[weight_leaf].all():
+        do = "remove nodes that no path reaches, with their weights"
+        raise attributes.fail("nodes that no path reaches have weights, which onnxruntime adds to its first leaf", do)
+    place = np.append(np.where(reached, np.cumsum(reached) - 1, LEAF), LEAF)  # LEAF indexes the last entry.
+    trees, ids, feature = trees[reached], ids[reached], feature[reached]
+    value, mode, nan_true = value[reached], mode[reached], nan_true[reached]
+    to_true, to_false = place[to_true[reached]], place[to_false[reached]]
+    begins, weight_leaf = place[begins], place[weight_leaf]
+    n, inner = len(trees), mode != IS_LEAF
+    _refuse(attributes, inner & np.isnan(value), trees, ids, "the threshold is not a number (NaN)", "give it a number")
     owner, retained = np.arange(n), np.ones(n, dtype=bool)
     if (mode == EQ).any():
         owner, retained = _chains(mode, feature, to_true, to_false)
@@ -120,7 +130,6 @@ def classic_nodes(attributes: Attributes, votes: str, dtype: DTypeLike) -> NodeA
     is_child[to_true[stays]] = is_child[to_false[stays]] = True
     what = "is listed first but is another node's child"
     _refuse(attributes, is_child[begins] | ~retained[begins], trees[begins], ids[begins], what, _ROOT_FIRST)
-    weight_leaf, target, weight = _votes(attributes, votes, positions, dtype)
     _refuse_merged(
         attributes, (mode == EQ) & retained & inner, feature, value, to_true, to_false, (weight_leaf, target, weight)
     )
@@ -141,6 +150,22 @@ def classic_nodes(attributes: Attributes, votes: str, dtype: DTypeLike) -> NodeA
         weight_target=target,
         weight=weight,
     )
+
+
+def _without_orphans(true: Ints, false: Ints, roots: Ints) -> Bools:
+    """Returns (nodes,): False for a node that no path reaches, unless it lies on a cycle or below one."""
+    inner = true != LEAF
+    parents = np.bincount(np.concatenate([true[inner], false[inner], roots]), minlength=len(true))
+    waiting = np.flatnonzero(parents == 0).tolist()
+    reached = np.ones(len(true), dtype=bool)
+    while waiting:
+        node = waiting.pop()
+        reached[node] = False
+        for child in (int(true[node]), int(false[node])) if inner[node] else ():
+            parents[child] -= 1
+            if not parents[child]:
+                waiting.append(child)
+    return reached
 
 
 _ROOT_FIRST = "list each tree's root before its other nodes: onnxruntime starts at the first one"
@@ -337,7 +362,7 @@ def modern_nodes(attributes: Attributes, dtype: DTypeLike) -> NodeArrays:
         raise _bad(attributes, "?", node, f"mode {mode[node]} is not known", "known: 0 to 6")
     one_leaf = leaf[roots].all(axis=1) & (child[roots, 0] == child[roots, 1])
     tree_of, visited = _reached(attributes, roots, child, leaf, one_leaf)
-    no_number = (mode != MEMBER) & np.isnan(split) & ~np.isin(np.arange(n), roots[one_leaf])
+    no_number = (mode != MEMBER) & np.isnan(split) & np.isin(np.arange(n), visited)
     _refuse(attributes, no_number, tree_of, np.arange(n), "the threshold is not a number (NaN)", "give it a number")
     # Lists visited inner nodes, then references to leaves, and sorts both by tree.
     parent, side = np.nonzero(leaf[visited])
@@ -402,8 +427,6 @@ def _reached(attributes: Attributes, roots: Ints, child: Ints, leaf: Bools, one_
     if (again := roots[one_leaf & (tree_of[roots] >= 0)]).size:
         raise _bad(attributes, tree_of[again[0]], again[0], "is reached twice", _OWN_NODES)
     tree_of[roots[one_leaf]] = np.flatnonzero(one_leaf)
-    if (lost := np.flatnonzero(tree_of < 0)).size:
-        raise _bad(attributes, "?", lost[0], "can't be reached from a root", "remove nodes that no tree uses")
     return tree_of, np.concatenate(visited)
 
 

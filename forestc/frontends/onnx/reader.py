@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from forestc.errors import CUT, DAMAGED, MissingExtraError, ModelError
 from forestc.forest.ir import LEAF, Decision, Forest, Provenance
 from forestc.forest.verify import MAX_COLUMNS
+from forestc.frontends.catboost import AS_JSON
 from forestc.frontends.onnx.columns import RawColumn, raw_features
 from forestc.frontends.onnx.graph import TreeGraph, read_graph
 from forestc.frontends.onnx.text import TextColumn, text_features
@@ -71,8 +73,20 @@ def _forest(model: ModelProto, where: str) -> Forest:
         raise ModelError("not an ONNX model: it has no graph", where=where, do=CUT)
     _refuse_treeless(model.graph, where)
     opsets = _opsets(model, where)
-    provenance = Provenance("onnx", f"{model.producer_name!s} {model.producer_version!s}".strip())
-    return _over_rows(read_graph(model.graph, opsets, where), provenance, where)
+    try:
+        return _over_rows(read_graph(model.graph, opsets, where), Provenance("onnx", _producer(model)), where)
+    except ModelError as error:
+        if model.producer_name == "CatBoost":  # It writes models of several targets, for example, as no valid operator.
+            error.parts = (*error.parts[:2], AS_JSON)
+        raise
+
+
+def _producer(model: ModelProto) -> str:
+    """Returns the program that wrote the file and its version, in one line."""
+    version = str(model.producer_version)
+    if "\n" in version:  # CatBoost writes what its build was made from.
+        version = next(iter(re.findall(r"\d+(?:\.\d+)+", version)), "")
+    return " ".join(f"{model.producer_name} {version}".split())
 
 
 def _refuse_treeless(graph: GraphProto, where: str) -> None:
