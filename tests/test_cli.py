@@ -84,7 +84,7 @@ def test_the_same_input_gives_the_same_bytes(run, work):
 def test_tables_for_people(run):
     status, out, _ = run("inspect", "ill.json")
     assert status == 0 and "distinct conditions" in out
-    status, out, _ = run("compile", "ill.json", "--rows", "rows.csv", "--label", "target", "-o", "tables")
+    status, out, _ = run("compile", "ill.json", "--rows", "rows.csv", "--label", "target", "-o", "tables", "--verbose")
     words = " ".join(out.replace("│", " ").split())
     assert status == 0 and "comparators" in words and "exact" in words and "share-thres" in words
     status, out, _ = run("check", "tables", "--rows", "few.parquet", "--engines", "c")

@@ -10,7 +10,6 @@ import pytest
 from contract.kind import hard_rows
 from contract.kinds import KINDS
 from models import trained
-from rich.table import Table
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier, VotingClassifier, VotingRegressor
 from sklearn.tree import DecisionTreeClassifier
 from thinned import only
@@ -23,7 +22,6 @@ from forestc.errors import ForestcError, OptionError, RowsError
 from forestc.forest.numbers import FLOAT32, FLOAT64, Fixed, Ordered
 from forestc.passes import passes_from
 from forestc.passes.pipeline import run_passes
-from forestc.report.tables import compile_tables
 from forestc.rows.encode import evaluate
 from forestc.rows.range_files import ranges_from
 from forestc.rows.ranges import Ranges, ValueRange, made_rows
@@ -84,8 +82,7 @@ def test_engines_and_check_without_rows(kind, tmp_path):
     assert done.design.last_check()["rows"] == "generated rows"
     assert done.figures["measured"]["measured_on"] == "generated"
     assert "on the generated rows" in (tmp_path / "out/report.md").read_text()
-    titles = [str(table.title) for table in compile_tables(done.figures) if isinstance(table, Table)]
-    assert any(title.startswith("measured on generated rows") for title in titles)
+    assert f"{done.agreement.rows:,} generated rows" in done.summary(200)
     assert alike(forestc.check(done.design, X, label=y, engines=["netlist"], random_rows=0).agreement, 1)
     assert forestc.inspect(done.design.folder)["compiled"]["targets"] == ["c", "verilog"]
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from forestc.backends.table import SIMULATOR
+from forestc.backends.table import RUNNERS, SIMULATOR
 from forestc.checks.agreement import Agreement, quality
-from forestc.checks.coverage import CoverageFigures
+from forestc.checks.coverage import ALL, CoverageFigures
 from forestc.checks.proof import Proof
 from forestc.errors import CheckError, opt
-from forestc.forest.summary import counted, html_figures, html_table, shown
+from forestc.forest.summary import counted, html_table
 from forestc.manifest.notebook import shown_as
 
+HEADS = ("what", "result", "on")  # names what `CheckResult.answers` holds
+VERDICTS = {"proved": "proved for every input", "refuted": "refuted", "undecided": "not proved, not refuted"}
 # What can be done about a design that the proof can't decide.
 UNDECIDED = f"check without {opt.prove}: vectors compare the design; docs/explanation/proofs.md says where proofs end"
 
@@ -87,17 +89,36 @@ class CheckResult:
         return f"<CheckResult {'ok' if self.ok else 'failed'}: differences of {', '.join(ran) or 'no engine'}{proof}>"
 
     def _repr_html_(self) -> str:
-        head = ("engine", "vectors", "differences", "seconds", "tool")
-        rows = [
-            (name, shown(e.vectors), "not run" if e.differences is None else shown(e.differences), f"{e.seconds:.1f}",
-             e.tool or e.why)
-            for name, e in self.engines.items()
-        ]  # fmt: skip
-        title = "check: ok" if self.ok else "check: failed"
-        if (agreed := self.agreement) is None:
-            return html_table(title, head, rows)
-        figures = {what: text for what, text in quality(agreed.measure, vars(agreed)).items() if text != "-"}
-        return html_table(title, head, rows) + html_figures(f"on {counted(agreed.rows, 'row')}", figures)
+        return html_table("check: ok" if self.ok else "check: failed", HEADS, self.answers())
+
+    def answers(self) -> list[tuple[str, str, str]]:
+        """Returns the results of the check.
+
+        Returns
+        -------
+        list of tuple
+            For each result texts: what was examined, the result, and on how much.
+        """
+        rows: list[tuple[str, str, str]] = []
+        if (agreed := self.agreement) is not None:
+            on = counted(agreed.rows, "row")
+            (_, model), (_, compiled), *others = quality(agreed.measure, vars(agreed)).items()
+            rows += [(agreed.measure, f"{compiled}, model {model}", on)] * (compiled != "-")
+            rows += [(name, text, on) for name, text in others]
+        ran = {name: engine for name, engine in self.engines.items() if engine.differences is not None}
+        rows += [
+            (name, counted(engine.differences or 0, "difference"), counted(engine.vectors, "vector"))
+            for name, engine in ran.items()
+        ]
+        if (proof := self.proof) is not None:
+            verdict = VERDICTS[proof.verdict]
+            if proof.verdict == "undecided" and any(engine.differences for engine in ran.values()):
+                verdict = "not proved, and refuted by a vector"
+            questions = f"{sum(part.proved for part in proof.parts):,} of {sum(part.asked for part in proof.parts):,}"
+            rows.append((f"proof: {proof.covered}", verdict, questions))
+        reached = [figures["leaves"] for origin, figures in self.coverage.items() if origin == ALL]
+        rows += [("leaves reached", f"{own['reached']:,} of {own['all']:,}", "all vectors") for own in reached]
+        return rows
 
     @property
     def ok(self) -> bool:
@@ -105,8 +126,13 @@ class CheckResult:
         ran = [result.differences for result in self.engines.values() if result.differences is not None]
         return bool(ran) and not any(ran) and not self.changed and (self.proof is None or self.proof.proved)
 
-    def not_run(self) -> list[str]:
+    def not_run(self, *, stand_ins: bool = True) -> list[str]:
         """Returns notes on engines that did not run.
+
+        Parameters
+        ----------
+        stand_ins : bool, default=True
+            Include engines that another engine, which ran the same file, made needless.
 
         Returns
         -------
@@ -114,9 +140,10 @@ class CheckResult:
             A line for each engine that did not run. If there are any and no engine ran a generated file, one more
             line says so.
         """
-        lines = [
-            f"not run: {name}: {engine.why}" for name, engine in self.engines.items() if engine.differences is None
-        ]
+        idle = [name for name, engine in self.engines.items() if engine.differences is None]
+        if not stand_ins:
+            idle = [name for name in idle if RUNNERS[name].stands_in_for not in self.engines.keys() - idle]
+        lines = [f"not run: {name}: {self.engines[name].why}" for name in idle]
         if lines and not any(name != SIMULATOR and engine.vectors for name, engine in self.engines.items()):
             only = ", only the netlist from which the files were generated" if "netlist" in self.engines else ""
             lines.append(f"no generated file was run{only}")

@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar
 import typer
 import typer.core
 
-from forestc.cli.terminal import JSON, WIDE, show
+from forestc.cli.terminal import JSON, VERBOSE, WIDE, show
 from forestc.errors import OptionError, known_names, with_flags
 from forestc.fields.options import Group, Option, groups_of, options_of, required, value_type
 
@@ -68,11 +68,15 @@ class _Command(typer.core.TyperCommand):
         return str(formatter.getvalue().rstrip("\n"))
 
 
+SHOWN = {"json": JSON, "wide": WIDE, "verbose": VERBOSE}  # options of every command
+
+
 @dataclass(frozen=True)
 class Call:
     given: dict[str, Any]  # options on the command line, by keyword
     json: bool
     wide: bool
+    verbose: bool
 
     def show(self, figures: object, tables: Callable[[], list[Any]]) -> None:
         show(self.json, figures, tables, wide=self.wide)
@@ -83,10 +87,10 @@ def add_command(app: typer.Typer, kind: object, run: Callable[[Call], None]) -> 
 
     def called(context: typer.Context, **values: Any) -> None:
         typed = {key for key in values if getattr(context.get_parameter_source(key), "name", "") == "COMMANDLINE"}
-        run(Call(_given(kind, values, typed), values["json"], values["wide"]))
+        run(Call(_given(kind, values, typed), *(values[name] for name in SHOWN)))
 
     parameters = [Parameter("context", Parameter.KEYWORD_ONLY, annotation=typer.Context), *_parameters(kind)]
-    for shown, annotation in (("json", JSON), ("wide", WIDE)):
+    for shown, annotation in SHOWN.items():
         parameters.append(Parameter(shown, Parameter.KEYWORD_ONLY, default=False, annotation=annotation))
     called.__doc__ = run.__doc__
     called.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}

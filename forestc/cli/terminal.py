@@ -15,9 +15,8 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 JSON = Annotated[
     bool, typer.Option("--json", help="print one JSON object and nothing else; errors as JSON on standard error")
 ]
-
-
 WIDE = Annotated[bool, typer.Option("--wide", help="print tables with all columns, however narrow the terminal")]
+VERBOSE = Annotated[bool, typer.Option("--verbose", help="print all tables and notes, and how long each stage took")]
 
 
 @contextmanager

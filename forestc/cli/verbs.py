@@ -10,7 +10,6 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 import typer
-from rich.text import Text
 
 from forestc.cli.parameters import Call, add_command
 from forestc.cli.terminal import lines, progress, row_progress
@@ -44,7 +43,7 @@ def _shown(call: Call, run: Callable[..., Shown], watch: Watch = progress) -> Sh
     """Calls a command, prints its figures and returns them. watch: shows progress meanwhile."""
     with watch(call.json) as say:
         figures = run(**call.given, progress=say)
-    call.show(figures, figures.tables)
+    call.show(figures, lambda: figures.tables(verbose=call.verbose))
     return figures
 
 
@@ -61,7 +60,9 @@ def _inspect(call: Call) -> None:
     call.show(
         figures,
         lambda: (
-            inspect_tables(str(source), figures) if tree is None else [drawn_tree(f"{source}, tree {tree}", figures)]
+            inspect_tables(str(source), figures, verbose=call.verbose)
+            if tree is None
+            else [drawn_tree(f"{source}, tree {tree}", figures)]
         ),
     )
 
@@ -77,11 +78,11 @@ def _print(call: Call) -> None:
 def _compile(call: Call) -> None:
     """Compiles a model to equivalent Verilog, VHDL, C, HLS C++ and Amaranth."""
     from forestc.commands.compile import compile
-    from forestc.report.tables import compile_tables
+    from forestc.report.compiled import compile_tables
 
     with progress(call.json) as say:
         figures = compile(**call.given, progress=say).figures
-    call.show(figures, lambda: compile_tables(figures))
+    call.show(figures, lambda: compile_tables(figures, verbose=call.verbose))
 
 
 def _engine(call: Call) -> None:
@@ -106,7 +107,7 @@ def _check(call: Call) -> None:
 
     with progress(call.json) as say:
         result = check(**call.given, progress=say)
-    call.show(result.figures, lambda: check_tables(result))
+    call.show(result.figures, lambda: check_tables(result, verbose=call.verbose))
     if (problem := result.problem()) is not None:
         raise problem
 
@@ -216,14 +217,13 @@ def _take(call: Call) -> None:
 def _model_inputs(call: Call) -> None:
     """Learns a small file of counts and ranges, from which forestc sample draws rows."""
     from forestc.commands.learn_inputs import how_long, model_inputs
-    from forestc.report.tables import inputs_tables
+    from forestc.report.tables import inputs_tables, noted
 
     with lines(call.json) as tell:
         tell(how_long(**call.given))
     with progress(call.json) as say:
         _, figures = model_inputs(**call.given, progress=say)
-    notes = (Text(f"note: {note}") for note in figures["notes"])  # Names in a Text are not read as markup.
-    call.show(figures, lambda: [*inputs_tables(figures), *notes])
+    call.show(figures, lambda: [*inputs_tables(figures), *noted(figures["notes"])])
 
 
 def _sample(call: Call) -> None:

@@ -67,7 +67,7 @@ def _tables(name: str, figures: Mapping[str, Any]) -> list[Any]:
         ("logic cells", f"{figures['lut']:,} of {figures['available']:,}"),
         ("clock", f"{figures['clock_mhz']:g} MHz; the design reaches {figures['fmax_mhz']:.1f} MHz"),
         ("serial line", f"{figures['baud']:,} baud, {figures['serial_line']}"),
-        ("time", f"{figures['seconds']:.1f} s"),
+        *([("time", f"{figures['seconds']:.1f} s")] if "seconds" in figures else []),
     ]
     return [table(f"{name} on {figures['board']}", ("what", "figure"), rows)]
 

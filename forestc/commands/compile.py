@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
+from html import escape
 from pathlib import Path
 from typing import Any, Literal
 
@@ -35,10 +36,10 @@ from forestc.engine.capacity import Capacity
 from forestc.engine.image import image_of
 from forestc.engine.sizing import capacity_of
 from forestc.errors import RowsError, opt, said
-from forestc.exploration.curve import CURVE, curve_files
+from forestc.exploration.curve import curve_files
 from forestc.fields.options import takes
 from forestc.forest.ir import Forest
-from forestc.forest.summary import html_figures
+from forestc.forest.summary import html_table
 from forestc.forest.text import print_forest
 from forestc.frontends import load
 from forestc.lowering.trees import LoweringOptions, lower
@@ -60,9 +61,9 @@ from forestc.options.compile import CompileOptions
 from forestc.passes.base import Pass
 from forestc.passes.pipeline import Step
 from forestc.passes.word_formats import comparator_bits
+from forestc.report.compiled import HEADS, answers, closing, compile_tables
 from forestc.report.markdown import compile_report
 from forestc.report.page.notebook import design_html
-from forestc.report.tables import compile_tables
 from forestc.report.widths import as_text
 from forestc.rows.batches import Rows
 from forestc.rows.cluster import on_cluster
@@ -71,6 +72,7 @@ from forestc.rows.given import fingerprint, refuse_sampled, rows_for_model, unse
 from forestc.rows.groups import weighted
 from forestc.rows.range_files import ranges_record
 from forestc.rows.ranges import Ranges, made_rows
+from forestc.search.levels import LevelPlan
 
 
 class CompileFigures(dict[str, Any]):
@@ -113,20 +115,22 @@ class Compiled:
     agreement: Agreement
     figures: CompileFigures
 
-    def summary(self, width: int = 80) -> str:
+    def summary(self, width: int = 80, *, verbose: bool = False) -> str:
         """Returns the tables of the command line as text.
 
         Parameters
         ----------
         width : int, default=80
             Width in characters.
+        verbose : bool, default=False
+            All tables and notes, and the seconds of each stage.
 
         Returns
         -------
         str
             The tables.
         """
-        return as_text(compile_tables(self.figures), width)
+        return as_text(compile_tables(self.figures, verbose=verbose), width)
 
     def __str__(self) -> str:
         return self.summary()
@@ -135,9 +139,8 @@ class Compiled:
         return f"<Compiled {self.design!r}, {self.agreement} on {self.agreement.rows:,} rows>"
 
     def _repr_html_(self) -> str:
-        shown = {key: value for key, value in self.figures.items() if isinstance(value, int | float | str)}
-        shown |= {f"accuracy, {key}": value for key, value in self.figures["accuracy"].items()}
-        return html_figures(f"compiled: {self.figures['name']}", shown) + design_html(self.design)
+        table = html_table(f"compiled: {self.figures['name']}", HEADS, answers(self.figures))
+        return f"{table}<p>{escape(closing(self.figures))}</p>{design_html(self.design)}"
 
 
 @dataclass
@@ -145,7 +148,8 @@ class Compilation:
     """A compilation in progress. Each stage sets the fields below the comment with its name."""
 
     request: Request  # the checked options
-    notes: list[str] = field(default_factory=list)  # messages for the user
+    warnings: list[str] = field(default_factory=list)  # messages for the user
+    details: list[str] = field(default_factory=list)  # messages that --verbose and report.md show
     seconds: dict[str, float] = field(default_factory=dict)  # seconds of each stage
     # Fields that `load` sets.
     source: Forest = field(init=False)
@@ -179,6 +183,10 @@ class Compilation:
     @property
     def folder(self) -> Path:
         return Path(self.options.out)
+
+    @property
+    def notes(self) -> list[str]:
+        return [*self.warnings, *self.details]
 
     @cached_property
     def printed(self) -> str:
@@ -350,7 +358,8 @@ def _load(run: Compilation) -> None:
         run.record = fingerprint(options.rows, run.given)
         run.given = weighted(run.given, options.weights, options.rows)
     unseen = () if isinstance(run.given, Ranges) else unseen_notes(run.given, run.source, options.unseen)
-    run.notes = [*map(said, run.source.provenance.notes), *row_notes, *unseen, *_renamed(run.source.name)]
+    run.warnings = [*map(said, run.source.provenance.notes), *unseen]
+    run.details = [*row_notes, *_renamed(run.source.name)]
     for note in run.notes:
         options.progress(note)
     run.c, run.lowering = options, run.request.lowering
@@ -401,10 +410,12 @@ def _run_passes(run: Compilation) -> None:
         steps = [step if step.held_out is None else step.with_report(chosen_on_held_out=True) for step in steps]
     run.steps = tuple(steps)
     if request.named is not None and request.level is not None:
-        run.notes.append(f"the passes that were named run instead of those of -O{request.level}")
-    run.notes += plan.notes
-    run.notes += [leaves_note(step) for step in steps if "score_bound" in step.report]
-    run.notes += [step.report["note"] for step in steps if "note" in step.report]
+        run.warnings.append(f"the passes that were named run instead of those of -O{request.level}")
+    run.warnings += plan.notes
+    if plan.evidence is not None and plan.chosen is not plan.trials[0]:
+        run.details.append(f"-O{plan.level}, {plan.evidence.said(plan.tolerance)}")
+    run.details += [leaves_note(step) for step in steps if "score_bound" in step.report]
+    run.details += [step.report["note"] for step in steps if "note" in step.report]
     run.rows = made_rows(source, run.given, (run.forest,)) if isinstance(run.given, Ranges) else run.given
     if gives(request.targets, Gives.HEADER) and not is_measured(run.c):
         run.c = replace(run.c, c_layout=chosen_layout(run.forest, run.c))
@@ -474,7 +485,7 @@ def _compare(run: Compilation) -> None:
         run.held_out = agreement(run.planned.copy or run.source, run.forest, run.planned.held_out)
     if run.netlist is not None:
         simulate_some(run.forest, run.netlist, run.sample_vectors)
-    run.notes += run.agreed.notes
+    run.warnings += run.agreed.notes
 
 
 def _estimate(run: Compilation) -> None:
@@ -493,10 +504,10 @@ def _write(run: Compilation) -> None:
     if held_out is not None and share is not None:
         aside = set_aside(agreed, held_out)
         run.steps = tuple(replace(step, aside=aside) for step in run.steps)
-        run.notes.append(aside)
+        run.details.append(aside)
         level = None if level is None else level | {"keeps": f"{level['keeps']} ({aside})"}
-    run.notes += [] if run.capacity is None else [_engine_note(forest, run.capacity)]
-    run.notes += [budget_note(forest, run.c)] if run.c.limits else []
+    run.figures |= {} if run.capacity is None else {"engine": _engine_figures(forest, run.capacity)}
+    run.warnings += [budget_note(forest, run.c)] if run.c.limits else []
     measured = accuracy_record(forest, agreed, held_out, share is not None, isinstance(run.given, Ranges))
     run.figures = _figures(run, level, measured) | run.figures
     run.figures |= {} if run.firmware is None else {"firmware": run.firmware}
@@ -512,9 +523,6 @@ def _write(run: Compilation) -> None:
         "steps": steps_record(run.steps),
         **({} if run.firmware is None else {"firmware": run.firmware}),
     }
-    if run.curve:
-        where = run.folder / CURVE
-        run.notes.append(f"sizes and losses of the designs that -O3 tried: forestc report {where} -o curve.html")
     files = _written(run)
     write_folder(run.folder, files | _described(run, files))
 
@@ -531,11 +539,32 @@ def _described(run: Compilation, files: Mapping[str, str]) -> dict[str, str]:
     return report | {MANIFEST: json.dumps(record, indent=1) + "\n"}
 
 
-def _engine_note(forest: Forest, capacity: Capacity) -> str:
+def _engine_figures(forest: Forest, capacity: Capacity) -> dict[str, int]:
     image = image_of(forest, capacity)
-    clocks = max(image.clocks, capacity.beats)
-    size = f"the image {len(image.bytes):,} bytes"
-    return f"the engine has {capacity.walkers} walkers; a row takes {clocks} clocks, and {size}"
+    return {
+        "walkers": capacity.walkers,
+        "clocks": max(image.clocks, capacity.beats),
+        "bytes": len(image.bytes),
+    }
+
+
+def _sizes(plan: LevelPlan, *, curve: bool) -> dict[str, Any]:
+    """Returns the sizes before and after a search, and the smallest design of its curve."""
+    if plan.size is None or plan.chosen is None:
+        return {}
+    size: dict[str, Any] = {"figure": plan.size.figure, "on": plan.size.on, "unit": plan.unit}
+    result = {"size": size | {"before": plan.trials[0].size, "after": plan.chosen.size}}
+    if not curve:
+        return result
+    least = min(plan.curve, key=lambda trial: trial.size)
+    return result | {
+        "curve": {
+            "designs": len(plan.curve),
+            "smallest": least.size,
+            "lost": least.loss.lost,
+            "measure": least.loss.measure,
+        }
+    }
 
 
 def _figures(run: Compilation, level: Mapping[str, Any] | None, measured: Mapping[str, Any]) -> dict[str, Any]:
@@ -562,8 +591,11 @@ def _figures(run: Compilation, level: Mapping[str, Any] | None, measured: Mappin
         "rms_difference": agreed.rms_difference,
         "largest_difference": agreed.largest_difference,
         "notes": run.notes,
+        "warnings": run.warnings,
+        "files": run.content["files"],
         "level": level,
         "measured": measured,
+        **_sizes(run.planned.plan, curve=bool(run.curve)),
     }
 
 

@@ -226,12 +226,9 @@ def _planned(
         found = measured_finalists(found, measured_size, options.progress)
     plain, chosen = found.trials[0], found.chosen
     assert chosen is not None
-    notes = (*folds.notes, *found.notes)
-    if found.evidence is not None and chosen is not plain:
-        notes = (*folds.notes, f"-O{level}, {found.evidence.said(limit)}", *found.notes)
     if replaced and chosen is plain:  # The model itself takes the place of its copy.
         return PlannedRun(replace(found, chosen=None, evidence=None, notes=found.notes), rows)
-    found = replace(found, notes=notes)
+    found = replace(found, notes=(*folds.notes, *found.notes))
     if replaced:
         return PlannedRun(found, own.fit, own.scorer.held_out, folds.share, base)
     evidence = None

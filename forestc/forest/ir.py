@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from forestc.errors import said
 from forestc.forest.conditions import ConditionTable, table_of
 from forestc.forest.numbers import FLOAT32, Category, NumberType
-from forestc.forest.summary import html_figures
+from forestc.forest.summary import described, html_figures
 from forestc.forest.tree import LEAF as LEAF  # other modules import these from here
 from forestc.forest.tree import Draw as Draw
 from forestc.forest.tree import Tree as Tree
@@ -282,7 +282,7 @@ class Forest:
         return f"<Forest {self.name!r:.80}, {kind}: {sizes}, {answers}>"
 
     def _repr_html_(self) -> str:
-        return html_figures(f"Forest {self.name}", self.figures())
+        return html_figures(f"Forest {self.name}", described(self.figures()))
 
     @property
     def quantized(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
+from typing import Any
 
 
 def counted(count: int, noun: str) -> str:
@@ -21,7 +22,25 @@ def shown(value: object, most: int = 12) -> str:
         return ", ".join(f"{str(key).replace('_', ' ')}: {shown(inner)}" for key, inner in value.items())
     if isinstance(value, list | tuple):
         return ", ".join(map(str, value[:most])) + (f" and {len(value) - most} more" if len(value) > most else "")
-    return f"{value:,}" if isinstance(value, int) else str(value)
+    return f"{value:,}" if isinstance(value, int) else f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def described(figures: Mapping[str, Any]) -> dict[str, object]:
+    """Returns the figures of a forest (see `Forest.figures`) in words of those who train models."""
+    trees = f"{figures['trees']:,} of {counted(figures['nodes'], 'node')}, {figures['depth']:,} deep"
+    steps = ", ".join(figures[key] for key in ("aggregate", "link", "decision") if figures[key] not in ("identity", ""))
+    answers = f"classes {shown(figures['classes'])}" if figures["classes"] else counted(figures["outputs"], "value")
+    taken = [name for name, key in (("missing values", "missing"), ("categories", "categorical")) if figures[key]]
+    return {
+        "source": figures["source"],
+        "trees": trees + (f"; {figures['parts']:,} models, {figures['combine']}" if figures["parts"] else ""),
+        "comparators": counted(figures["distinct_conditions"], "distinct condition"),
+        "features": f"{figures['features']:,}, {figures['features_used']:,} of them read"
+        + "".join(f"; {name} accepted" for name in taken),
+        "answers": f"{answers} ({steps})",
+        "numbers": "integers" if figures["quantized"] else "floating point",
+        **({"notes": figures["notes"]} if figures["notes"] else {}),
+    }
 
 
 def html_table(title: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -81,6 +81,7 @@ def compile_report(
             "",
             *_rules(forest),
             *(line for lines in later for line in lines),
+            *_notes(figures["notes"]),
             "## features",
             "",
             *_table(("feature", "words", "column of the rows", "may be missing"), ports),
@@ -92,6 +93,10 @@ def compile_report(
             "",
         ]
     )
+
+
+def _notes(notes: Sequence[str]) -> list[str]:
+    return ["## notes", "", *(line for note in notes for line in (_escaped(note), ""))] if notes else []
 
 
 def _rules(forest: Forest) -> list[str]:

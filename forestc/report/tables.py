@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal, TypeVar
 
 from rich.table import Table
 from rich.text import Text
 
-from forestc.backends.base import Gives
-from forestc.backends.table import gives_only
 from forestc.checks.agreement import quality, share
-from forestc.forest.summary import counted, shown
+from forestc.checks.result import HEADS, CheckResult
+from forestc.forest.summary import counted, described, shown
 from forestc.report.widths import as_text
-from forestc.rows.accuracy import GENERATED, MEASURED_ON
-
-if TYPE_CHECKING:  # For type checkers only: commands pass the results in.
-    from forestc.checks.result import CheckResult
 
 T = TypeVar("T")
+MOST_FEATURES = 3  # limits the features named by `forestc inspect`
 MOST_COMPARATORS = 20  # limits the comparators in the table of `forestc activity`
-VERDICTS = {"proved": "proved for every input", "refuted": "refuted", "undecided": "not proved, not refuted"}
 
 
 def table(
@@ -45,11 +40,18 @@ class Shown(dict[str, Any]):
         super().__init__(figures)
         self.make_tables = make_tables
 
-    def tables(self) -> list[Table | Text]:
-        return [*self.make_tables(self), *(Text(f"note: {note}") for note in self.get("notes", ()))]
+    def tables(self, *, verbose: bool = False) -> list[Table | Text]:
+        """Returns the tables and notes. verbose: True to show the seconds of stages, too."""
+        shown = self if verbose else {key: value for key, value in self.items() if key != "seconds"}
+        return [*self.make_tables(shown), *noted(self.get("notes", ()))]
 
     def __str__(self) -> str:
         return as_text(self.tables())
+
+
+def noted(notes: Iterable[str]) -> list[Text]:
+    """Returns notes for the user as lines; in a Text, names are not read as markup."""
+    return [Text(f"note: {note}") for note in notes]
 
 
 def titled(title: str) -> Callable[[Mapping[str, Any]], list[Table]]:
@@ -83,16 +85,22 @@ def quality_rows(
     return [(name, *(column[name] for column in columns)) for name in columns[0]]
 
 
-def figures_table(title: str, figures: Mapping[str, Any]) -> Table:
+def figures_table(title: str, figures: Mapping[str, Any], justify: Literal["left", "right"] = "right") -> Table:
     rows = [(key.replace("_", " "), shown(value)) for key, value in figures.items()]
-    return table(title, ("what", "figure"), [(key, value or "none") for key, value in rows])
+    return table(title, ("what", "figure"), [(key, value or "none") for key, value in rows], justify)
 
 
-def inspect_tables(title: str, figures: Mapping[str, Any]) -> list[Table]:
-    separate = ("compiled", "per_feature")
-    tables = [figures_table(title, {key: value for key, value in figures.items() if key not in separate})]
-    if "compiled" in figures:
-        tables.append(figures_table("what was written", figures["compiled"]))
+def inspect_tables(title: str, figures: Mapping[str, Any], *, verbose: bool = False) -> list[Table | Text]:
+    """Returns the most important figures. verbose: True to add tables of a folder's content and of the features."""
+    read = sorted((own for own in figures["per_feature"] if own["uses"]), key=lambda feature: -feature["uses"])
+    most = ", ".join(own["name"] for own in read[:MOST_FEATURES])
+    folder = figures.get("compiled")
+    about = described(figures) | {"most used": most} | ({} if folder is None else _folder(folder))
+    tables: list[Table | Text] = [figures_table(title, about, "left")]
+    if not verbose:
+        return [*tables, Text(f"--verbose lists the features{' and files' if folder else ''}")]
+    if folder is not None:
+        tables.append(figures_table("what was written", folder))
 
     def number(value: float | None) -> str:
         return "-" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:.6g}"
@@ -109,64 +117,39 @@ def inspect_tables(title: str, figures: Mapping[str, Any]) -> list[Table]:
             number(feature["lowest"]),
             number(feature["highest"]),
         )
-        for feature in sorted(figures["per_feature"], key=lambda feature: -feature["uses"])
-        if feature["uses"]
+        for feature in read
     ]
     heads = ("feature", "column", "type", "missing", "words", "nodes", "conditions", "lowest threshold", "highest")
     return [*tables, table("features that are read, the most used first", heads, rows)]
 
 
-def compile_tables(figures: Mapping[str, Any]) -> list[Table | Text]:
-    measured = figures["measured"]
-    on_given, held_out, quality = measured["given"], measured["held_out"], measured["measure"]
-    both = [on_given] if held_out is None else [on_given, held_out]
-    summary = [*quality_rows(quality, both), ("rows measured on", *(f"{on['rows']:,}" for on in both))]
-    hardware = not gives_only(figures["targets"], Gives.HEADER)
-    rows = [
-        ("conditions of all nodes", f"{figures['conditions']:,}"),
-        ("comparators: distinct conditions", f"{figures['distinct_conditions']:,}"),
-        ("comparator bits", f"{figures['comparator_bits']:,}"),
-    ]
-    if figures["latency_cycles"] is not None:
-        rows.append(("latency", ", ".join([counted(figures["latency_cycles"], "cycle"), *figures["clocking"]])))
-    if (evidence := (figures["level"] or {}).get("evidence")) is not None:
-        low, high = evidence["interval"]
-        _, points, shown = _unit(evidence["measure"])
-        lost = f"{shown(evidence['lost'])} (95 %: {shown(low)} to {shown(high)})"
-        of = f"{lost} of {evidence['measure']} on {evidence['rows']:,} rows: {evidence['word'] or 'not within'}"
-        rows.append((f"{points} lost".strip(), of))
-    seconds = [(stage, f"{took:.1f}") for stage, took in figures["seconds"].items()]
-    seconds.append(("all", f"{sum(figures['seconds'].values()):.1f}"))
-    device = synth_tables(figures["name"], figures["synthesis"], table) if "synthesis" in figures else []
-    generated = measured["measured_on"] == GENERATED
-    heads = ("what", "generated rows" if generated else "given rows", "held-out rows")[: 1 + len(both)]
-    title = f"{'measured on' if generated else 'the given rows are'} {MEASURED_ON[measured['measured_on']]}"
-    return [
-        table(f"{figures['name']}: {', '.join(figures['targets'])} in {figures['out']}", ("what", "figure"), rows),
-        table(title, heads, summary),
-        *level_tables(figures["level"], table),
-        *pass_tables(figures["passes"], table, hardware=hardware),
-        *estimate_tables(figures.get("estimate", []), table),
-        *firmware_tables(figures.get("firmware"), table),
-        *device,
-        table("time of each stage", ("stage", "seconds"), seconds),
-        *(Text(f"note: {note}") for note in figures["notes"]),  # Names in a Text are not read as markup.
-    ]
+def _folder(figures: Mapping[str, Any]) -> dict[str, object]:
+    """Returns the most important figures of a compiled folder."""
+    last, changed = figures["last_check"], figures["changed_files"]
+    checked = "none: run forestc check" if last is None else f"{last['result']}, {last['date'][:10]}"
+    if last is not None and not last["of_this_content"]:
+        checked += ", of other content"
+    return {
+        **{key: figures[key] for key in ("targets", "ports", "latency_cycles", "device") if figures[key] is not None},
+        "files": f"{len(figures['files'])}" + (f"; changed: {shown(changed, 3)}" if changed else ""),
+        "last check": checked,
+    }
 
 
-def _unit(measure: str) -> tuple[str, str, Callable[..., str]]:
-    """Returns the unit of a measure's values, the unit of their differences, and a function that shows one. R squared
-    is no share: it has no unit."""
+def units_of(measure: str) -> tuple[str, Callable[..., str]]:
+    """Returns ", points" or "", and a function that shows a difference of the measure. R squared is no share: it has no
+    unit."""
     if measure == "R squared":
-        return "", "", lambda value, sign="": f"{value:{sign}.4f}"
-    return " %", "points", lambda value, sign="": f"{100 * value:{sign}.2f}"
+        return "", lambda value, sign="": f"{value:{sign}.4f}"
+    return ", points", lambda value, sign="": f"{100 * value:{sign}.2f}"
 
 
 def level_tables(level: Mapping[str, Any] | None, make_table: Callable[..., T]) -> list[T]:
     if not level or "table" not in level:
         return []
     measure = level["table"][0]["measure"]
-    unit, points, shown = _unit(measure)
+    points, shown = units_of(measure)
+    unit = " %" if points else ""
     rows = [
         (
             trial["family"] + " (taken)" * trial["chosen"],
@@ -180,7 +163,7 @@ def level_tables(level: Mapping[str, Any] | None, make_table: Callable[..., T]) 
     most = f"{100 * level['tolerance']:g} points" if points else f"{level['tolerance']:g}"
     how = f"scored on {level['judged_on']}; lost and its standard errors must be within {most}"
     title = f"what -{level['level']} tried: {counted(level['tried'], 'setting')}, {how}"
-    heads = (f"{measure}, of the model's", f"lost{', in points' if points else ''} ± standard error")
+    heads = (f"{measure}, of the model's", f"lost{points} ± standard error")
     return [make_table(title, ("way", level["unit"], *heads, "within tolerance"), rows)]
 
 
@@ -210,15 +193,18 @@ def firmware_tables(firmware: Mapping[str, Any] | None, make_table: Callable[...
     rows = [
         (
             f"{name} (chosen)" if name == firmware["layout"] else name,
-            *(f"{figures[key]:,}" for key in ("flash", "ram", "mean", "most")),
+            *(f"{figures[key]:,}" for key in ("flash", "ram")),
             *["-" if figures["bound"] is None else f"{figures['bound']:,}"] * bounded,
+            *(f"{figures[key]:,}" for key in ("most", "mean")),
         )
         for name, figures in firmware["layouts"].items()
     ]
     title = f"C of {firmware['entry']} alone, measured for {firmware['cpu']} ({firmware['tool']})"
     count = "cycles" if firmware["cpu"] == "avr" else "instructions"
-    heads = ("layout", "flash, bytes", "RAM and stack, bytes", f"mean {count}", "most of the inputs run")
-    return [make_table(title, (*heads, *["at most, for any input"] * bounded), rows)]
+    # A narrow terminal drops the last columns first, so the worst case comes early.
+    worst = [f"most {count}, any input"] * bounded
+    heads = ("layout", "flash, bytes", "RAM and stack, bytes", *worst, f"most {count}, inputs run", f"mean {count}")
+    return [make_table(title, heads, rows)]
 
 
 def pass_tables(passes: Sequence[Mapping[str, Any]], make_table: Callable[..., T], *, hardware: bool = True) -> list[T]:
@@ -387,50 +373,24 @@ def _fixed(value: float | None) -> str:
 
 
 def check_text(result: CheckResult) -> str:
-    """Returns the text that `forestc check` prints. Its last line is "ok" or the failure."""
+    """Returns the text that `forestc check` prints. Its last line begins with "ok" or "failed"."""
     problem = result.problem()
-    return as_text([*check_tables(result), Text("ok" if problem is None else f"failed: {problem}")])
+    return as_text([*check_tables(result), *([] if problem is None else [Text(f"failed: {problem}")])])
 
 
-def check_tables(result: CheckResult) -> list[Table | Text]:
+def check_tables(result: CheckResult, *, verbose: bool = False) -> list[Table | Text]:
+    """Returns the answers, what the user should know, and "ok" if the check found no problem. verbose: True to add what
+    vectors reached, the parts of the proof, the engines left out, and seconds."""
     counts = ", ".join(f"{count:,} {origin}" for origin, count in result.vectors.items())
-    rows = [
-        (
-            name,
-            f"{engine.vectors:,}",
-            "not run" if engine.differences is None else f"{engine.differences:,}",
-            f"{engine.seconds:.1f}",
-            engine.tool or "-",
-        )
-        for name, engine in result.engines.items()
-    ]
-    on_rows = []
-    if (agreed := result.agreement) is not None:
-        summary = [*quality_rows(agreed.measure, [vars(agreed)]), ("rows", f"{agreed.rows:,}")]
-        on_rows.append(table("the quantized forest against the model, on the rows", ("what", "figure"), summary))
-    proof = []
-    if result.proof is not None:
-        parts = [
-            (part.name, f"{part.proved:,} of {part.asked:,}", f"{part.seconds:.1f}") for part in result.proof.parts
-        ]
-        names = {name for name, _, _ in parts}
-        cores = [f"the {kind} core" for kind in ("Verilog", "VHDL") if kind.lower() in names]
-        cores += ["the engine's image, walked by its step,"] if "image" in names else []
-        covered = " and ".join(cores) or "the netlist, no written file,"
-        title = VERDICTS[result.proof.verdict]
-        if result.proof.verdict == "undecided" and any(engine.differences for engine in result.engines.values()):
-            title = "not proved, and refuted by a vector of an engine"
-        proof.append(table(f"{covered} equal to the quantized forest: {title}", ("part", "proved", "seconds"), parts))
+    last = [] if result.problem() else [f"ok: no difference in {sum(result.vectors.values()):,} vectors ({counts})"]
+    parts = [] if result.proof is None else result.proof.parts
+    took = [(name, own.tool, f"{own.seconds:.1f}") for name, own in result.engines.items()]
+    proved = [(part.name, f"{part.proved:,} of {part.asked:,}", f"{part.seconds:.1f}") for part in parts]
     return [
-        table(
-            f"against the quantized forest, bit for bit ({counts})",
-            ("engine", "vectors", "differences", "seconds", "tool"),
-            rows,
-        ),
-        _coverage_table(result),
-        *proof,
-        *on_rows,
-        *map(Text, (*result.not_run(), *result.notes)),
+        table("equal to the quantized forest, and like the model", HEADS, result.answers(), "left"),
+        *([_coverage_table(result), table("engines", ("engine", "tool", "seconds"), took)] if verbose else []),
+        *([table("proof", ("part", "proved", "seconds"), proved)] if verbose and proved else []),
+        *map(Text, (*result.not_run(stand_ins=verbose), *result.notes, *last)),
     ]
 
 

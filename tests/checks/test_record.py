@@ -94,7 +94,7 @@ def test_another_content_is_reported(folder, capfd):
     with pytest.raises(SystemExit):
         main(["inspect", str(folder)])
     shown = " ".join(capfd.readouterr().out.replace("│", " ").split())
-    assert "of this content: no" in shown
+    assert "of other content" in shown
     assert not run(folder).ok
     output = forestc.open_design(folder).last_check()
     assert (output["result"], output["of_this_content"]) == ("failed", True) and output["differences"]["c"] > 0

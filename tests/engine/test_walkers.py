@@ -79,9 +79,8 @@ def test_trained_models_are_compiled_and_checked(kind, tmp_path, need_tool):
         model = clone(model).set_params(n_estimators=3, max_depth=4).fit(X, y)
     done = forestc.compile(model, X[:200], tmp_path / "out", label=y[:200], targets="engine", name="m")
     assert done.design.engine.banks == 2 and not done.design.has_hardware
-    assert re.search(
-        r"the engine has \d+ walkers; a row takes \d+ clocks, and the image [\d,]+ bytes", done.summary(200)
-    )
+    assert done.figures["engine"].keys() == {"walkers", "clocks", "bytes"}
+    assert re.search(r"walkers of the engine +│ +│? *\d+ +│ image of [\d,]+ bytes", done.summary(200))
     result = forestc.check(done.design, X[:200], engines=["engine-icarus"], random_rows=100)
     assert result.ok and result.engines["engine-icarus"].vectors > 300
 

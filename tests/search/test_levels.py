@@ -310,7 +310,7 @@ def test_what_nothing_smaller_keeps_is_left_as_it_is(tmp_path):
         clone(model).fit(X[::3], y[::3]), X[::3], tmp_path / "b", label=y[::3],
         held_out=np.random.default_rng(0).uniform(0, 8, (500, 4)), level=3, tolerance=0, name="m", targets="c",
     )  # fmt: skip
-    assert "-O3 is -O1 here: nothing smaller loses at most 0 of the agreement" in few.figures["notes"][-2]
+    assert "-O3 is -O1 here: nothing smaller loses at most 0 of the agreement" in few.figures["warnings"][-1]
     assert few.figures["level"]["passes"] == LEVELS[1].passes
 
 
@@ -392,7 +392,7 @@ def test_the_seconds_of_an_effort_hold_inside_settings(tmp_path, monkeypatch):
     assert any("its time ended the search" in note for note in done.figures["notes"])
     one = forestc.compile(model, X[::2], tmp_path / "b", effort="0.001s", **asked)
     assert one.figures["level"]["level"] == "O1"
-    assert one.figures["notes"][-1] == "-O3 is -O1 here: effort=0.001s is too short: -O1 alone takes longer"
+    assert one.figures["warnings"][-1] == "-O3 is -O1 here: effort=0.001s is too short: -O1 alone takes longer"
     assert one.design.manifest["made"]["held_out"]["rows"] == len(X[1::2])
     waits.set()
 

@@ -34,6 +34,14 @@ class Proof:
     def verdict(self) -> str:
         return "proved" if self.proved else "refuted" if self.refuted else "undecided"
 
+    @property
+    def covered(self) -> str:
+        """What was proved equal to the quantized forest."""
+        names = {part.name for part in self.parts}
+        cores = [f"the {kind} core" for kind in ("Verilog", "VHDL") if kind.lower() in names]
+        cores += ["the engine's image, walked by its step"] if "image" in names else []
+        return " and ".join(cores) or "the netlist, no written file"
+
 
 class UnprovedError(Exception):
     """Raised if a part can't be proved. words: input for which results may differ. wrong: True if the design is

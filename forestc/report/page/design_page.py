@@ -14,6 +14,7 @@ import numpy as np
 from forestc.backends.base import Gives
 from forestc.backends.table import gives
 from forestc.checks.agreement import quality
+from forestc.checks.result import VERDICTS
 from forestc.compilation.synthesis import Placement
 from forestc.costs.devices import DEVICES, FAMILIES
 from forestc.costs.estimate import estimates
@@ -43,7 +44,6 @@ from forestc.report.page.results import firmware_results, result_blocks, result_
 from forestc.report.page.stream import stream_blocks
 from forestc.report.page.svg import shortened, tree_svg
 from forestc.report.tables import (
-    VERDICTS,
     estimate_tables,
     firmware_tables,
     level_tables,
