@@ -136,7 +136,9 @@ class Compiled:
         return self.summary()
 
     def __repr__(self) -> str:
-        return f"<Compiled {self.design!r}, {self.agreement} on {self.agreement.rows:,} rows>"
+        held_out = self.figures["measured"]["held_out"]
+        agreed, kind = (Agreement(**held_out), "held-out ") if held_out else (self.agreement, "")
+        return f"<Compiled {self.design!r}, {agreed} on {agreed.rows:,} {kind}rows>"
 
     def _repr_html_(self) -> str:
         table = html_table(f"compiled: {self.figures['name']}", HEADS, answers(self.figures))

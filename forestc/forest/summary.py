@@ -27,7 +27,7 @@ def shown(value: object, most: int = 12) -> str:
 
 def described(figures: Mapping[str, Any]) -> dict[str, object]:
     """Returns the figures of a forest (see `Forest.figures`) in words of those who train models."""
-    trees = f"{figures['trees']:,} of {counted(figures['nodes'], 'node')}, {figures['depth']:,} deep"
+    trees = f"{figures['trees']:,} with {counted(figures['nodes'], 'node')}, {figures['depth']:,} deep"
     steps = ", ".join(figures[key] for key in ("aggregate", "link", "decision") if figures[key] not in ("identity", ""))
     answers = f"classes {shown(figures['classes'])}" if figures["classes"] else counted(figures["outputs"], "value")
     taken = [name for name, key in (("missing values", "missing"), ("categories", "categorical")) if figures[key]]

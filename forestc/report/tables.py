@@ -387,7 +387,7 @@ def check_tables(result: CheckResult, *, verbose: bool = False) -> list[Table | 
     took = [(name, own.tool, f"{own.seconds:.1f}") for name, own in result.engines.items()]
     proved = [(part.name, f"{part.proved:,} of {part.asked:,}", f"{part.seconds:.1f}") for part in parts]
     return [
-        table("equal to the quantized forest, and like the model", HEADS, result.answers(), "left"),
+        table("bit for bit against the quantized forest, and beside the model", HEADS, result.answers(), "left"),
         *([_coverage_table(result), table("engines", ("engine", "tool", "seconds"), took)] if verbose else []),
         *([table("proof", ("part", "proved", "seconds"), proved)] if verbose and proved else []),
         *map(Text, (*result.not_run(stand_ins=verbose), *result.notes, *last)),

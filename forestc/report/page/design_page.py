@@ -107,7 +107,7 @@ def _lead(design: Design) -> str:
 
 def summary(design: Design, additions: Given = Given()) -> KeyFigures:
     """Returns the most important figures of a design."""
-    items = [*result_items(design), *_accuracy_items(design, additions.measured)]
+    items = [*_accuracy_items(design, additions.measured), *result_items(design)]
     check = design.last_check()
     if check is None:
         items.append(("last check", "none", "run forestc check"))
@@ -142,6 +142,9 @@ def _accuracy_items(design: Design, on: Measured | None) -> list[tuple[str, str,
         measure, figures = on.agreed.measure, vars(on.agreed)
         where = f"on {on.agreed.rows:,} rows given"
         remark = f"\N{PLUS-MINUS SIGN} {100 * on.standard_error:.2f} %, {where}" if on.standard_error else where
+    elif (figures := _checked(design)) is not None:
+        measure = "accuracy" if design.forest.decides else "R squared"
+        remark = where = f"{figures['rows']:,} rows of the last check"
     elif accuracy is not None:
         figures = accuracy["held_out"] or accuracy["given"]
         measure = accuracy["measure"]
@@ -150,6 +153,13 @@ def _accuracy_items(design: Design, on: Measured | None) -> list[tuple[str, str,
         return []
     _, *texts = quality(measure, figures, compiled="").items()
     return [(name, text, remark if name == measure else where) for name, text in texts if text != "-"]
+
+
+def _checked(design: Design) -> Mapping[str, Any] | None:
+    """Returns the figures of an Agreement from a check of this content on rows with labels; None without one."""
+    record, last = design.check_record(), design.last_check()
+    agreed: Mapping[str, Any] | None = record["agreement"] if record and last and last["of_this_content"] else None
+    return agreed if agreed and agreed["compiled"] is not None else None
 
 
 def _about(design: Design, made: Mapping[str, Any]) -> list[Block]:
