@@ -142,7 +142,8 @@ def _accuracy_items(design: Design, on: Measured | None) -> list[tuple[str, str,
         measure, figures = on.agreed.measure, vars(on.agreed)
         where = f"on {on.agreed.rows:,} rows given"
         remark = f"\N{PLUS-MINUS SIGN} {100 * on.standard_error:.2f} %, {where}" if on.standard_error else where
-    elif (figures := _checked(design)) is not None:
+    elif (checked := _checked(design)) is not None:
+        figures = dict(checked)
         measure = "accuracy" if design.forest.decides else "R squared"
         remark = where = f"{figures['rows']:,} rows of the last check"
     elif accuracy is not None:
