@@ -67,7 +67,7 @@ from forestc.report.page.notebook import design_html
 from forestc.report.widths import as_text
 from forestc.rows.batches import Rows
 from forestc.rows.cluster import on_cluster
-from forestc.rows.columns import accept_missing, name_classes
+from forestc.rows.columns import accept_missing, name_classes, without_labels
 from forestc.rows.given import fingerprint, refuse_sampled, rows_for_model, unseen_notes
 from forestc.rows.groups import weighted
 from forestc.rows.range_files import ranges_record
@@ -364,6 +364,8 @@ def _load(run: Compilation) -> None:
     run.details = [*row_notes, *_renamed(run.source.name)]
     for note in run.notes:
         options.progress(note)
+    if (read := run.request.words.read) is not None:
+        run.source, run.given = read(run.source), without_labels(run.given)
     run.c, run.lowering = options, run.request.lowering
     if gives(run.request.targets, Gives.HEADER) and run.c.raw:
         if run.c.c_inputs == "float":

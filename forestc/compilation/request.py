@@ -25,14 +25,14 @@ from forestc.errors import OptionError, known_names, opt
 from forestc.fields.amounts import tolerance_of
 from forestc.fields.options import AN_OBJECT, Flag, grouped, recorded
 from forestc.lowering.timing import DEFAULT_FAMILY
-from forestc.lowering.trees import LoweringOptions
+from forestc.lowering.trees import LABEL, OUTPUTS, LoweringOptions, Words
 from forestc.netlist.ports import Clocking
 from forestc.options.compile import CompileOptions
 from forestc.passes import passes_from
 from forestc.passes.base import Pass, print_pass
 from forestc.rows.given import share_of
 from forestc.rows.table import label_columns
-from forestc.search.levels import check_search, effort_of, level_number
+from forestc.search.levels import SEARCHING, check_search, effort_of, level_number
 from forestc.search.portfolio import Stop
 
 
@@ -90,6 +90,7 @@ class Request:
             need_tools_of_c(one_form)
         request = Request(one_form, level, named, stop, targets)
         request._check_hardware()
+        request._check_outputs()
         return request
 
     @property
@@ -119,6 +120,25 @@ class Request:
         for where in [opt.reset] * (given.reset != "none") + [opt.enable] * given.enable:
             self._check_clocking(where)
         self.lowering  # noqa: B018  rejects an invalid latency or outputs
+
+    def _check_outputs(self) -> None:
+        """Raises OptionError for passes that change or judge what margins and leaves are."""
+        given, level = self.options, self.level
+        if self.words.read is None:
+            return
+        if given.held_out is not None or (self.named is None and level in SEARCHING):
+            what = f"-O{level}" if given.held_out is None else f"{opt.held_out}"
+            do = f"use -O0 or -O1, without {opt.held_out}"
+            raise OptionError(f"{what} judges what a model decides, not its {given.outputs}", where=opt.outputs, do=do)
+        others = [step.name for step in self.named or () if step.name not in SAME_TREES]
+        if given.outputs == "leaves" and others:
+            what = f"{others[0]} makes other trees, in which the model's leaves have no place"
+            raise OptionError(what, where=opt.outputs, do=f"leave {others[0]} out of {opt.passes}")
+
+    @property
+    def words(self) -> Words:
+        """The words that the design returns; with outputs=auto those of a label."""
+        return OUTPUTS.get(self.options.outputs, LABEL)
 
     def _check_clocking(self, where: str) -> None:
         """Raises OptionError unless all targets of hardware have registers. where: the option that needs them."""
@@ -185,6 +205,7 @@ class Request:
         return {flag.key: flag.value for flag in self.flags}
 
 
+SAME_TREES = ("simplify", "share-thresholds", "quantize-inputs", "round-leaves")  # passes that keep a model's trees
 _ADD_CORE = f"add the target {' or '.join(name for name, target in TARGETS.items() if target.core is not None)}"
 
 

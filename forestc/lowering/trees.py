@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from forestc.errors import ModelError, OptionError, known_names, opt
 from forestc.forest.ir import Forest
+from forestc.forest.outputs import leaves_of, margins_of
 from forestc.lowering.decision import label, label_of
 from forestc.lowering.draft import Draft, Witness
 from forestc.lowering.extremes import extreme_of, prioritized, refuse_extremes_of_parts
@@ -14,9 +16,26 @@ from forestc.lowering.sums import TABLE_BITS, plus, sums_of
 from forestc.lowering.timing import DEFAULT_FAMILY, DELAYS, pipelined
 from forestc.lowering.votes import COMBINED
 from forestc.netlist.ir import BIT, Netlist
-from forestc.netlist.ports import IN_VALID, OUT_VALID, PLAIN, Clocking, label_port, score_port
+from forestc.netlist.ports import IN_VALID, OUT_VALID, PLAIN, Clocking, PortKind, label_port, score_port
 
-Outputs: TypeAlias = Literal["auto", "label", "scores", "both"]
+Outputs: TypeAlias = Literal["auto", "label", "scores", "both", "margins", "leaves"]
+
+
+class Words(NamedTuple):
+    """The words that a design returns for a value of `--outputs`."""
+
+    kinds: tuple[PortKind, ...]
+    read: Callable[[Forest], Forest] | None = None  # makes the forest that gives them; None: the model
+
+
+LABEL, SCORES = Words(("label",)), Words(("score",))
+OUTPUTS: Mapping[Outputs, Words] = {
+    "label": LABEL,
+    "scores": SCORES,
+    "both": Words(("label", "score")),
+    "margins": Words(("score",), margins_of),
+    "leaves": Words(("score",), leaves_of),
+}
 
 
 @dataclass(frozen=True)
@@ -24,17 +43,16 @@ class LoweringOptions:
     """Options for the conversion of a forest to a netlist."""
 
     latency: int = 0  # clock cycles from input to output; 0 is combinational
-    outputs: Outputs = "auto"  # auto: label for classification, scores for regression
+    outputs: Outputs = "auto"  # a key of OUTPUTS; auto: label for classification, scores for regression
     family: str = DEFAULT_FAMILY  # key of DELAYS; its delays decide where registers go
     clocking: Clocking = PLAIN  # of the registers, of which there are some only with latency
 
     def __post_init__(self) -> None:
         if not isinstance(self.latency, int) or not 0 <= self.latency <= 1000:
             raise OptionError(f"latency {self.latency}", where=opt.latency, do="use 0 (combinational) to 1000 cycles")
-        if self.outputs not in ("auto", "label", "scores", "both"):
-            raise OptionError(
-                f"{self.outputs!r} are no outputs", where=opt.outputs, do="use auto, label, scores or both"
-            )
+        if self.outputs not in get_args(Outputs):
+            do = known_names(self.outputs, get_args(Outputs))
+            raise OptionError(f"{self.outputs!r} are no outputs", where=opt.outputs, do=do)
         if self.family not in DELAYS:
             raise OptionError(
                 f"unknown delay family {self.family!r}", where="delay family", do=known_names(self.family, DELAYS)
@@ -63,16 +81,16 @@ def lower_with_witness(forest: Forest, options: LoweringOptions | None = None) -
 def unregistered(forest: Forest, options: LoweringOptions) -> tuple[Netlist, Witness]:
     """Returns the netlist without registers, and its witness. If options.latency > 0, it has the ports in_valid and
     out_valid."""
-    outputs = _outputs(forest, options)
+    kinds = _words(forest, options).kinds
     refuse_extremes_of_parts(forest)
     draft = Draft(forest, DELAYS[options.family].inputs >= TABLE_BITS)
     extremes = [] if forest.adds else [extreme_of(draft, output) for output in range(forest.n_outputs)]
     combined = forest.combine.kind
     # If member models vote, the scores are votes, so only decisions read the sums.
-    sums = [extreme.score for extreme in extremes] or sums_of(draft, alone=combined == "vote" or outputs == "label")
+    sums = [extreme.score for extreme in extremes] or sums_of(draft, alone=combined == "vote" or "score" not in kinds)
     if combined != "each":
         sums = COMBINED[combined](draft, sums)
-    if outputs in ("label", "both"):
+    if "label" in kinds:
         targets = forest.targets
         for index, part in enumerate(targets):
             here = sums[part.start : part.stop]
@@ -82,7 +100,7 @@ def unregistered(forest: Forest, options: LoweringOptions) -> tuple[Netlist, Wit
             elif net is None:
                 net = label(draft, part.decision, here)
             draft.builder.output(label_port(index, len(targets)), net)
-    if outputs in ("scores", "both"):
+    if "score" in kinds:
         for output, total in enumerate(sums):
             draft.builder.output(score_port(output), plus(draft, total, total.offset).net)
     if options.latency:
@@ -91,14 +109,15 @@ def unregistered(forest: Forest, options: LoweringOptions) -> tuple[Netlist, Wit
     return netlist, draft.witness().renamed(renamed)
 
 
-def _outputs(forest: Forest, options: LoweringOptions) -> Outputs:
+def _words(forest: Forest, options: LoweringOptions) -> Words:
     if not forest.quantized:
         raise ModelError(
             "only a quantized forest becomes logic", where="lowering", do="run quantize-inputs and round-leaves first"
         )
-    outputs = options.outputs
-    if outputs == "auto":
-        outputs = "label" if forest.decides else "scores"
-    if not forest.decides and outputs != "scores":
-        raise OptionError(f"{outputs} of a regression model", where=opt.outputs, do=f"use {opt.outputs:scores}")
-    return outputs
+    if options.outputs == "auto":
+        return LABEL if forest.decides else SCORES
+    words = OUTPUTS[options.outputs]
+    if not forest.decides and "label" in words.kinds:
+        what = f"{options.outputs} of a regression model"
+        raise OptionError(what, where=opt.outputs, do=f"use {opt.outputs:scores}")
+    return words

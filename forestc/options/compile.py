@@ -10,6 +10,7 @@ from typing import Any, Literal
 from forestc.backends.table import TARGETS, TargetOptions
 from forestc.errors import OptionError, opt
 from forestc.fields.options import flag, keyword, option
+from forestc.lowering.trees import Outputs
 from forestc.options.shared import (
     GROUPS,
     HELD_OUT,
@@ -180,8 +181,11 @@ class _ModelAndHardware:
     enable: bool = option(
         False, "--enable", "add a port en, a clock enable: while it is low, registers keep their words"
     )
-    outputs: Literal["auto", "label", "scores", "both"] = option(
-        "auto", "--outputs", "what the hardware returns: auto, label, scores or both"
+    outputs: Outputs = option(
+        "auto",
+        "--outputs",
+        "what the design returns. Hardware: label, scores or both; auto: the label, or a regression's scores. All "
+        "targets: margins (the scores before the link, of all classes) or leaves (the library's numbers of the leaves)",
     )
     device: str | None = option(
         None,

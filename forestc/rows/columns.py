@@ -17,7 +17,7 @@ from forestc.errors import OptionError, RowsError, opt
 from forestc.forest.builder import changed
 from forestc.forest.ir import Feature, Forest
 from forestc.forest.numbers import Category, Float
-from forestc.rows.batches import ArrayRows, Batch, Rows
+from forestc.rows.batches import ArrayRows, Batch, Rows, WeightedRows
 from forestc.rows.labels import LabelReader, counted
 from forestc.rows.table import (
     ROWS,
@@ -290,6 +290,14 @@ class TableRows:
             for name, count in zip(truth, counts, strict=True):
                 count.update(counted(batch.column(name)))
         self.reader.refuse_others(counts)
+
+
+def without_labels(rows: Rows) -> Rows:
+    """Returns the rows without labels and weights."""
+    rows = rows.rows if isinstance(rows, WeightedRows) else rows
+    if isinstance(rows, TableRows):
+        return replace(rows, reader=replace(rows.reader, columns=()))
+    return replace(rows, truth=None, weights=None) if isinstance(rows, ArrayRows) else rows
 
 
 def matched(

@@ -22,13 +22,14 @@ from forestc.backends.base import Gives
 from forestc.backends.c.selftest import Answers
 from forestc.backends.source import Source
 from forestc.backends.table import BACKENDS, CORES, TARGETS, implied_roles, roles, written
+from forestc.checks.proof.netlist import prove_netlist
 from forestc.engine.capacity import Capacity
 from forestc.engine.image import DoesNotFitError
 from forestc.errors import MissingToolError, ModelError, OptionError
 from forestc.forest.builder import changed, changed_tree
 from forestc.forest.ir import LEAF, Decision, Link
 from forestc.forest.numbers import Category, Fixed
-from forestc.lowering.trees import LoweringOptions, lower
+from forestc.lowering.trees import OUTPUTS, LoweringOptions, lower
 
 pytestmark = pytest.mark.each_case
 
@@ -160,6 +161,50 @@ def test_an_engine_answers_as_the_evaluator_or_the_target_refuses(target, runner
         assert target.gives is Gives.WALKERS and kind in ("doubles", "hard-types", *LARGE)
         return
     assert not run(made, runner, tmp_path, seed)
+
+
+NEW = ("margins", "leaves")
+
+
+def read(outputs, kind):
+    """Returns a forest of a kind that gives these words, and its seed."""
+    seed = 5 + list(FORESTS).index(kind)
+    forest, make = FORESTS[kind](seed, NARROW), OUTPUTS[outputs].read
+    return forest if make is None else make(forest), seed
+
+
+def cases_of_outputs():
+    """Returns (outputs, target, engine, kind of forest). By default an engine runs each of the outputs on two kinds."""
+    found = []
+    for target, runner, kind in (case.values for case in cases()):
+        for number, outputs in enumerate(NEW):
+            quick = list(FORESTS).index(kind) in (number, number + 4)
+            name, marks = f"{outputs}-{target.name}-{runner.name}-{kind}", () if quick else pytest.mark.slow
+            found.append(pytest.param(outputs, target, runner, kind, marks=marks, id=name))
+    return found
+
+
+@pytest.mark.parametrize(("outputs", "target", "runner", "kind"), cases_of_outputs())
+def test_an_engine_gives_these_outputs(outputs, target, runner, kind, tmp_path):
+    forest, seed = read(outputs, kind)
+    if refused(target, forest):
+        pytest.skip("the target takes no such forest")
+    try:
+        made = design(forest, tmp_path, seed % 3, outputs, targets=(target.name,))
+    except (OptionError, DoesNotFitError):
+        assert target.gives is Gives.WALKERS
+        return
+    assert not run(made, runner, tmp_path, seed)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in FORESTS if kind not in LARGE])
+@pytest.mark.parametrize("outputs", NEW)
+def test_the_netlist_of_these_outputs_is_simulated_and_proved(outputs, kind, tmp_path):
+    forest, seed = read(outputs, kind)
+    made = design(forest, tmp_path, seed % 3, outputs, targets=("verilog",))
+    assert not differences("netlist", made, tmp_path, seed).count
+    found = prove_netlist(forest, made.netlist, made.witness)
+    assert found.proved and not found.refuted
 
 
 @pytest.mark.parametrize(

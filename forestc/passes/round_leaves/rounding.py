@@ -86,7 +86,11 @@ def whole_leaves(forest: Forest) -> Forest:
     """Converts a forest that meets `has_whole_leaves` to a forest of integers."""
     trees = tuple(changed_tree(tree, values=tree.values.astype(np.int64)) for tree in forest.trees)
     decision = replace(forest.decision, threshold=math.ceil(forest.decision.threshold))
-    return changed(forest, trees=trees, bias=np.zeros(forest.n_outputs, np.int64), scale=1.0, decision=decision)
+    # The largest or smallest value of one tree is their sum, which proofs follow more easily.
+    lone = not forest.decides and [tree.outputs for tree in trees] == [(k,) for k in range(forest.n_outputs)]
+    aggregate = Aggregate() if lone else forest.aggregate
+    bias = np.zeros(forest.n_outputs, np.int64)
+    return changed(forest, trees=trees, bias=bias, aggregate=aggregate, scale=1.0, decision=decision)
 
 
 def _one_mean(forest: Forest) -> bool:

@@ -1,0 +1,48 @@
+"""Reads a forest as another: one whose scores are margins, or the numbers of leaves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from forestc.forest.builder import changed, changed_tree
+from forestc.forest.ir import LEAF, Aggregate, Decision, Forest, Link
+
+
+def margins_of(forest: Forest) -> Forest:
+    """Returns the regression whose values are the forest's scores before the link, as the library gives them: one score
+    for each class, or the single one of two classes. Member models that vote, are averaged, or count in steps of their
+    own are returned unchanged: their scores are those of the combination."""
+    first = forest.parts[0]
+    if forest.combined or any((part.aggregate, part.scale) != (first.aggregate, first.scale) for part in forest.parts):
+        return forest
+    classes = [", ".join(map(str, part.classes)) for part in forest.parts if part.classes]
+    note = (f"the scores are margins, before the link, of the classes {'; '.join(classes)}",) * bool(classes)
+    origin = replace(forest.provenance, notes=(*forest.provenance.notes, *note))
+    own = {"aggregate": first.aggregate, "scale": first.scale if forest.quantized else None, "provenance": origin}
+    return changed(forest, link=Link(), decision=Decision("none"), classes=(), parts=(), **own)
+
+
+def leaves_of(forest: Forest) -> Forest:
+    """Returns the regression whose score k is the library's number of the leaf that a row reaches in tree k."""
+    trees = []
+    for index, tree in enumerate(forest.trees):
+        ends = np.flatnonzero(tree.left == LEAF)
+        leaf = tree.leaf.copy()
+        leaf[ends] = np.arange(len(ends))
+        values = tree.ids[ends, np.newaxis].astype(tree.values.dtype)
+        trees.append(changed_tree(tree, leaf=leaf, values=values, outputs=(index,)))
+    # Of one number, the largest is the number itself; the largest of whole numbers is never rounded.
+    return changed(
+        forest,
+        trees=tuple(trees),
+        n_outputs=len(trees),
+        bias=np.zeros(len(trees), dtype=forest.bias.dtype),
+        aggregate=Aggregate() if forest.quantized else Aggregate("max"),
+        link=Link(),
+        decision=Decision("none"),
+        classes=(),
+        parts=(),
+        scale=1.0 if forest.quantized else None,
+    )
