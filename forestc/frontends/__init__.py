@@ -14,6 +14,7 @@ from forestc.forest.ir import Forest
 from forestc.frontends.kinds import TEXT, kind_of, load_object, opened, read, refuse_folder
 from forestc.frontends.shared.content import Content
 from forestc.frontends.shared.iterations import parsed, refuse_cut
+from forestc.frontends.ydf.files import is_model, packed
 from forestc.system.reading import file_bytes
 
 __all__ = ["load", "load_object", "read_bytes", "read_estimator"]
@@ -26,12 +27,13 @@ def load(source: object, *, trust_pickle: bool = False, iterations: int | str | 
     """Reads a model file, or takes a fitted model, as a Forest.
 
     Files are recognized by their content, under any name: XGBoost (JSON, UBJSON), LightGBM (text models, dumps),
-    CatBoost (JSON exports), ONNX, treelite, TMVA (XML), skops, forestc's own text, and pickles.
+    CatBoost (JSON exports), ONNX, treelite, YDF (folders), TMVA (XML), skops, forestc's own text, and pickles.
 
     Parameters
     ----------
     source : str, path or fitted model
-        A model file; a model object of one of these libraries or of scikit-learn; or a Forest.
+        A model file, or the folder of a YDF model; a model object of one of these libraries or of scikit-learn; or a
+        Forest.
     trust_pickle : bool, default=False
         Allow opening pickles. Opening a pickle runs the code in it.
     iterations : int or "best", optional
@@ -110,6 +112,8 @@ def read_estimator(model: object, *, trust_pickle: bool = False) -> Any:
 
 def _bytes(path: Path) -> bytes:
     with suppress(OSError):  # `file_bytes` refuses a folder whose files can't be listed.
+        if path.is_dir() and is_model(path):
+            return packed(path, MAX_BYTES)
         if path.is_dir():
             raise refuse_folder(path)
     return file_bytes(path, ModelError, MAX_BYTES)

@@ -22,6 +22,7 @@ from forestc.frontends.sklearn import reader as sklearn
 from forestc.frontends.sklearn.meta import read_search
 from forestc.frontends.subclasses import read_subclass
 from forestc.frontends.xgboost import reader as xgboost
+from forestc.frontends.ydf import reader as ydf
 
 SAVE_XGBOOST = "save it with Booster.save_model('model.json')"
 TRAINED = "give forestc the model that it was made from, as the library that trained it saves it"
@@ -207,6 +208,13 @@ KINDS = (
         ),
     ),
     Kind(
+        "YDF model folder",
+        _member(ydf.MEMBER),
+        lambda c: ydf.read_archive(c.data, c.where),
+        package="ydf",
+        live=lambda model, _: ydf.read_live(model),
+    ),
+    Kind(
         "pickle",
         _is_pickle,
         opens=lambda c: sklearn.open_pickle(c.data, c.where),
@@ -340,7 +348,7 @@ KINDS = (
 
 LIVE = {kind.package: kind for kind in KINDS if kind.package}
 
-# Maps file names that identify a kind of folder to its description and a remedy.
+# Maps patterns of the files that identify a kind of folder to its description and a remedy.
 FOLDERS: dict[tuple[str, ...], tuple[str, str]] = {
     ("manifest.json", "model.forest"): (
         "a folder that forestc compiled",
@@ -348,7 +356,10 @@ FOLDERS: dict[tuple[str, ...], tuple[str, str]] = {
     ),
     ("engine.json",): ("a folder of a forestc engine", f"give the model here, and the folder with {opt.engine}"),
     ("study.json",): ("a folder of a forestc study", "give the model.forest in the folder of one of its designs"),
-    ("data_spec.pb", "header.pb"): ("a YDF model, which is not read", RETRAIN),
+    ("saved_model.pb", "assets/*data_spec.pb"): (
+        "a TensorFlow model around a YDF model",
+        "give the folder assets in it: what TensorFlow computes before the trees is not read",
+    ),
     ("saved_model.pb",): ("a TensorFlow model, which is not read", RETRAIN),
     ("MLmodel",): ("an MLflow model", "give the model file in the folder"),
     ("metadata", "data"): ("a Spark model, which is not read", RETRAIN),
@@ -450,11 +461,7 @@ def load_object(model: object, iterations: Iterations = None) -> Forest:
 
 
 def refuse_folder(path: Path) -> ModelError:
-    names = {entry.name for entry in path.iterdir()}
-    for entries, (what, do) in FOLDERS.items():
-        if names.issuperset(entries):
+    for patterns, (what, do) in FOLDERS.items():
+        if all(any(path.glob(pattern)) for pattern in patterns):
             return ModelError(f"{what}, not a model file", where=str(path), do=do)
-    if any(name.endswith("header.pb") for name in names):
-        what, do = FOLDERS["data_spec.pb", "header.pb"]
-        return ModelError(f"{what}, not a model file", where=str(path), do=do)
     return ModelError("a folder, not a model file", where=str(path), do="give the model file in it")

@@ -201,8 +201,6 @@ def test_a_pickle_in_any_wrapping_runs_nothing(tmp_path):
         (["manifest.json", "model.forest"], "a folder that forestc compiled, not a model file.*model.forest"),
         (["engine.json"], "a forestc engine.*engine="),
         (["study.json"], "a forestc study.*model.forest"),
-        (["data_spec.pb", "header.pb", "done"], "a YDF model, which is not read.*train the trees"),
-        (["ab_header.pb", "ab_data_spec.pb"], "a YDF model, which is not read.*train the trees"),
         (["saved_model.pb", "variables"], "a TensorFlow model"),
         (["MLmodel", "model.xgb"], "an MLflow model.*give the model file in the folder"),
         (["metadata", "data", "treesMetadata"], "a Spark model"),
