@@ -24,8 +24,9 @@ from forestc.engine.capacity import Capacity
 from forestc.errors import OptionError, known_names, opt
 from forestc.fields.amounts import tolerance_of
 from forestc.fields.options import AN_OBJECT, Flag, grouped, recorded
+from forestc.forest.outputs import LABEL, OUTPUTS, Words
 from forestc.lowering.timing import DEFAULT_FAMILY
-from forestc.lowering.trees import LABEL, OUTPUTS, LoweringOptions, Words
+from forestc.lowering.trees import LoweringOptions
 from forestc.netlist.ports import Clocking
 from forestc.options.compile import CompileOptions
 from forestc.passes import passes_from
@@ -130,7 +131,8 @@ class Request:
             what = f"-O{level}" if given.held_out is None else f"{opt.held_out}"
             do = f"use -O0 or -O1, without {opt.held_out}"
             raise OptionError(f"{what} judges what a model decides, not its {given.outputs}", where=opt.outputs, do=do)
-        others = [step.name for step in self.named or () if step.name not in SAME_TREES]
+        same = ("simplify", "share-thresholds", "quantize-inputs", "round-leaves")
+        others = [step.name for step in self.named or () if step.name not in same]
         if given.outputs == "leaves" and others:
             what = f"{others[0]} makes other trees, in which the model's leaves have no place"
             raise OptionError(what, where=opt.outputs, do=f"leave {others[0]} out of {opt.passes}")
@@ -205,7 +207,6 @@ class Request:
         return {flag.key: flag.value for flag in self.flags}
 
 
-SAME_TREES = ("simplify", "share-thresholds", "quantize-inputs", "round-leaves")  # passes that keep a model's trees
 _ADD_CORE = f"add the target {' or '.join(name for name, target in TARGETS.items() if target.core is not None)}"
 
 

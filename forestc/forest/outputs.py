@@ -1,8 +1,10 @@
-"""Reads a forest as another: one whose scores are margins, or the numbers of leaves."""
+"""Lists what designs return, and makes of a model the forest that has margins, or numbers of leaves, as its scores."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -46,3 +48,20 @@ def leaves_of(forest: Forest) -> Forest:
         parts=(),
         scale=1.0 if forest.quantized else None,
     )
+
+
+class Words(NamedTuple):
+    """The words that a design returns for a value of `--outputs`."""
+
+    kinds: tuple[Literal["label", "score"], ...]  # of ports
+    read: Callable[[Forest], Forest] | None = None  # makes the forest that gives them; None: the model
+
+
+LABEL, SCORES = Words(("label",)), Words(("score",))
+OUTPUTS: Mapping[str, Words] = {
+    "label": LABEL,
+    "scores": SCORES,
+    "both": Words(("label", "score")),
+    "margins": Words(("score",), margins_of),
+    "leaves": Words(("score",), leaves_of),
+}

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple, TypeAlias, get_args
+from typing import Literal, TypeAlias, get_args
 
 from forestc.errors import ModelError, OptionError, known_names, opt
 from forestc.forest.ir import Forest
-from forestc.forest.outputs import leaves_of, margins_of
+from forestc.forest.outputs import LABEL, OUTPUTS, SCORES, Words
 from forestc.lowering.decision import label, label_of
 from forestc.lowering.draft import Draft, Witness
 from forestc.lowering.extremes import extreme_of, prioritized, refuse_extremes_of_parts
@@ -16,26 +15,9 @@ from forestc.lowering.sums import TABLE_BITS, plus, sums_of
 from forestc.lowering.timing import DEFAULT_FAMILY, DELAYS, pipelined
 from forestc.lowering.votes import COMBINED
 from forestc.netlist.ir import BIT, Netlist
-from forestc.netlist.ports import IN_VALID, OUT_VALID, PLAIN, Clocking, PortKind, label_port, score_port
+from forestc.netlist.ports import IN_VALID, OUT_VALID, PLAIN, Clocking, label_port, score_port
 
 Outputs: TypeAlias = Literal["auto", "label", "scores", "both", "margins", "leaves"]
-
-
-class Words(NamedTuple):
-    """The words that a design returns for a value of `--outputs`."""
-
-    kinds: tuple[PortKind, ...]
-    read: Callable[[Forest], Forest] | None = None  # makes the forest that gives them; None: the model
-
-
-LABEL, SCORES = Words(("label",)), Words(("score",))
-OUTPUTS: Mapping[Outputs, Words] = {
-    "label": LABEL,
-    "scores": SCORES,
-    "both": Words(("label", "score")),
-    "margins": Words(("score",), margins_of),
-    "leaves": Words(("score",), leaves_of),
-}
 
 
 @dataclass(frozen=True)
@@ -43,7 +25,7 @@ class LoweringOptions:
     """Options for the conversion of a forest to a netlist."""
 
     latency: int = 0  # clock cycles from input to output; 0 is combinational
-    outputs: Outputs = "auto"  # a key of OUTPUTS; auto: label for classification, scores for regression
+    outputs: Outputs = "auto"  # a key of `OUTPUTS`; auto: label for classification, scores for regression
     family: str = DEFAULT_FAMILY  # key of DELAYS; its delays decide where registers go
     clocking: Clocking = PLAIN  # of the registers, of which there are some only with latency
 

@@ -29,7 +29,8 @@ from forestc.errors import MissingToolError, ModelError, OptionError
 from forestc.forest.builder import changed, changed_tree
 from forestc.forest.ir import LEAF, Decision, Link
 from forestc.forest.numbers import Category, Fixed
-from forestc.lowering.trees import OUTPUTS, LoweringOptions, lower
+from forestc.forest.outputs import OUTPUTS
+from forestc.lowering.trees import LoweringOptions, lower
 
 pytestmark = pytest.mark.each_case
 
