@@ -377,6 +377,10 @@ def inputs(_: Path) -> Made:
     yield made.log_likelihood(rows.to_numpy()).round(6).tobytes()
 
 
+READERS = (
+    "frontends/sklearn frontends/xgboost frontends/lightgbm frontends/onnx frontends/catboost.py frontends/treelite.py "
+    "frontends/shared/exact.py frontends/shared/fold.py frontends/shared/merge.py"
+)  # of the models of benchmarks
 LOGIC = "lowering netlist backends/verilog backends/hdl.py backends/logic.py compilation"
 PASSES = "passes algorithms/splits algorithms/thresholds"
 SEARCH = f"{PASSES} algorithms/boosting algorithms/members search training costs/prices.py costs/shares.py"
@@ -388,7 +392,7 @@ EXACT, PATHS, FOUND = (
 )
 CORES = "exactness compile_scale simulation streams make"
 GOLDEN: Mapping[str, Golden] = {
-    "models read": Golden(loaded, "exactness c_exactness compile_scale frontends", "frontends"),
+    "models read": Golden(loaded, "exactness c_exactness compile_scale frontends", READERS),
     "logic, -O0": Golden(
         compiled(*SMALL, suffixes=".v", level=0, targets="verilog", latency=2), f"{EXACT} {CORES}", f"{LOGIC} {PASSES}"
     ),
