@@ -392,7 +392,7 @@ EXACT, PATHS, FOUND = (
 )
 CORES = "exactness compile_scale simulation streams make"
 GOLDEN: Mapping[str, Golden] = {
-    "models read": Golden(loaded, "exactness c_exactness compile_scale frontends", READERS),
+    "models read": Golden(loaded, "exactness c_exactness compile_scale frontends public_models", READERS),
     "logic, -O0": Golden(
         compiled(*SMALL, suffixes=".v", level=0, targets="verilog", latency=2), f"{EXACT} {CORES}", f"{LOGIC} {PASSES}"
     ),
