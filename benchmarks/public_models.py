@@ -3,9 +3,9 @@
     python benchmarks/public_models.py --models DIR --json docs/benchmarks/public_models.json
 
 The files are others', and stay out of the repository. A README.md in the folder says where each comes from, in a table
-with the columns `file` and `repository and path`; a folder of files alone, such as YDF's models, counts as one file. Rows lie
-on the model's thresholds and one step beside them. The scores of the library, or of a plain reading in the tests, are
-compared with forestc's bit for bit.
+with the columns `file` and `repository and path`. A folder of files alone, such as YDF's models, counts as one file.
+Rows lie on the model's thresholds and one step beside them. The scores of the library, or of a plain reading in the
+tests, are compared with forestc's bit for bit.
 """
 
 from __future__ import annotations
