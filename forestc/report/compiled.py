@@ -66,7 +66,10 @@ def _sizes(figures: Mapping[str, Any]) -> Iterator[Answer]:
         by = "synthesis" if fmax is None else f"synthesis; routed at {fmax:.0f} MHz"
         yield f"LUTs, {device}", before("lut", device), f"{synthesis['lut']:,}", by
     else:
+        searched = size["on"] if size and size["figure"] == "lut" else None
         for estimate in figures.get("estimate", []):
+            if searched not in (None, estimate["device"]):
+                continue
             device, (low, high), fmax = estimate["device"], estimate["lut_range"], estimate["fmax_mhz"]
             by = f"estimate, {low:,} to {high:,}" + (f"; {fmax:.0f} MHz" if fmax is not None else "")
             yield f"LUTs, {device}", before("lut", device), f"{estimate['lut']:,}", by
@@ -93,7 +96,7 @@ def _accuracy(figures: Mapping[str, Any]) -> Iterator[Answer]:
     evidence, held_out = level.get("evidence"), measured["held_out"]
     on = held_out or measured["given"]
     kind = "held-out" if held_out else "generated" if measured["measured_on"] == GENERATED else "given"
-    used = " that chose the design" if held_out and evidence else " that passes fitted" if kind == "given" else ""
+    used = " that chose it" if held_out and evidence else " that passes fitted" if kind == "given" else ""
     where = f"{on['rows']:,} {kind} rows"
     (name, model), (_, compiled), *others = quality(measured["measure"], on).items()
     name = name.removesuffix(", model")
@@ -107,10 +110,10 @@ def _accuracy(figures: Mapping[str, Any]) -> Iterator[Answer]:
     if evidence:
         unit, shown = units_of(evidence["measure"])
         low, high = map(shown, evidence["interval"])
-        within = f"{evidence['word'] or 'not'} within {shown(level['tolerance'])}"
-        yield f"{name} lost{unit}", "", shown(evidence["lost"]), f"{within}; 95 %: {low} to {high}"
+        word = evidence["word"] or f"above {shown(level['tolerance'])}"
+        yield f"{name} lost{unit}", "", shown(evidence["lost"]), f"{word}; 95 %: {low} to {high}"
     for name, text in others:
-        yield name, "", text, where
+        yield name.removesuffix(" from the model"), "", text, where
 
 
 def closing(figures: Mapping[str, Any]) -> str:
@@ -127,5 +130,5 @@ def closing(figures: Mapping[str, Any]) -> str:
         least = (
             f"smallest {curve['smallest']:,.0f}, losing {shown(curve['lost'])}{unit.strip(',')} of {curve['measure']}"
         )
-        text += f"\n{out}/curve, {counted(curve['designs'], 'design')}: {sizes}, {least}: forestc report {out}/curve"
+        text += f"\n{out}/curve, {counted(curve['designs'], 'design')}: {sizes}, {least}: forestc report {out}/curve -o curve.html"
     return text
