@@ -130,5 +130,6 @@ def closing(figures: Mapping[str, Any]) -> str:
         least = (
             f"smallest {curve['smallest']:,.0f}, losing {shown(curve['lost'])}{unit.strip(',')} of {curve['measure']}"
         )
-        text += f"\n{out}/curve, {counted(curve['designs'], 'design')}: {sizes}, {least}: forestc report {out}/curve -o curve.html"
+        text += f"\n{out}/curve, {counted(curve['designs'], 'design')}: {sizes}, {least}"
+        text += f": forestc report {out}/curve -o curve.html"
     return text
