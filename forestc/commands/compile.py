@@ -348,7 +348,8 @@ def _stages(request: Request) -> Iterator[tuple[str, Callable[[Compilation], Non
 def _load(run: Compilation) -> None:
     options = run.options
     refuse_sampled(options.rows, options.held_out, allowed=options.rows_are_sampled)
-    source = load(options.model, trust_pickle=options.trust_pickle, iterations=options.iterations)
+    given = {name: getattr(options, name) for name in ("trust_pickle", "iterations", "ap_types", "sum")}
+    source = load(options.model, **given)
     source = name_classes(replace(source, name=options.name or source.name), options.classes)
     source = accept_missing(source, options.missing)
     run.given, run.source, row_notes = rows_for_model(

@@ -61,4 +61,5 @@ def inspect(options: InspectOptions) -> dict[str, Any]:
 @takes(PrintOptions)
 def model_text(options: PrintOptions) -> str:
     """Returns the text form of a model, as `forestc print` prints it. Raises ForestcError."""
-    return print_forest(load(options.model, trust_pickle=options.trust_pickle, iterations=options.iterations))
+    given = {name: getattr(options, name) for name in ("trust_pickle", "iterations", "ap_types", "sum")}
+    return print_forest(load(options.model, **given))

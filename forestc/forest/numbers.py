@@ -9,6 +9,9 @@
 | Category(count, "floor")        | category<5,floor> | the code floor(x); "trunc" rounds towards 0   |
 
 ap_fixed<W,I> has W bits, I of them integer bits with the sign, so W - I fraction bits; ap_ufixed<W,I> has no sign.
+ap_fixed<W,I,Q,O> also says how it rounds and what it does with a value out of its range, as the types of HLS do:
+AP_TRN is floor, AP_RND rounds halves up, AP_RND_CONV to even; AP_SAT saturates, AP_WRAP keeps the lowest W bits. Words
+that are compared are floored and saturated; the type to which a source rounds values first may do otherwise.
 
 All types but Float give integers, called words. For an integer T, `x < T / 2^k` holds if and only if `floor(x * 2^k) <
 T` does, so Fixed keeps comparisons where it does not saturate. If a feature may be missing, its highest word means
@@ -17,9 +20,10 @@ missing.
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, assert_never
+from typing import Any, Literal, TypeAlias, assert_never, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,14 +42,38 @@ class Float:
         return f"float{self.bits}"
 
 
+Rounding: TypeAlias = Literal["AP_TRN", "AP_RND", "AP_RND_CONV"]
+Overflow: TypeAlias = Literal["AP_SAT", "AP_WRAP"]
+
+
 @dataclass(frozen=True, slots=True)
 class Fixed:
     bits: int
     fraction: int = 0
     signed: bool = False
+    rounding: Rounding = "AP_TRN"
+    overflow: Overflow = "AP_SAT"
 
     def __str__(self) -> str:
+        if not self.plain:
+            return self.fixed_point(self.rounding, self.overflow)
         return self.fixed_point() if self.fraction else f"{'' if self.signed else 'u'}int{self.bits}"
+
+    @property
+    def plain(self) -> bool:
+        """True if values are floored and saturated."""
+        return (self.rounding, self.overflow) == ("AP_TRN", "AP_SAT")
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The smallest and the largest value."""
+        span = word_range(self, False)
+        return math.ldexp(span.low, -self.fraction), math.ldexp(span.high, -self.fraction)
+
+    @property
+    def grid(self) -> Fixed:
+        """The plain type with the same values."""
+        return Fixed(self.bits, self.fraction, self.signed)
 
     def fixed_point(self, *modes: str) -> str:
         """Returns the type as `ap_fixed<W,I>` in HLS, with modes of rounding and overflow."""
@@ -75,6 +103,7 @@ FLOAT32 = Float(32)
 FLOAT64 = Float(64)
 
 MAX_WORD_BITS = 62  # limits bits of an unsigned Fixed word; a signed one may have one more
+MAX_EXACT_BITS = 53  # limits bits of a Fixed type to which values are rounded: a float64 holds each of its values
 MAX_CATEGORIES = 1 << 16  # limits the memory that a file of unknown origin can claim
 MAX_FRACTION = 1100  # exceeds the exponent of every float64
 
@@ -85,9 +114,11 @@ def parse_number_type(text: str) -> NumberType:
         return Float(int(match[2])) if match[1] == "float" else Ordered(int(match[2]))
     if match := re.fullmatch(r"(u?)int(\d{1,2})", text):
         return check_type(Fixed(int(match[2]), 0, match[1] == ""))
-    if match := re.fullmatch(r"ap_(u?)fixed<(\d{1,2}),(-?\d{1,4})>", text):
+    modes = f"({'|'.join(get_args(Rounding))}),({'|'.join(get_args(Overflow))})"
+    if match := re.fullmatch(rf"ap_(u?)fixed<(\d{{1,2}}),(-?\d{{1,4}})(?:,{modes})?>", text):
         bits, integer = int(match[2]), int(match[3])
-        return check_type(Fixed(bits, bits - integer, match[1] == ""))
+        rounding, overflow = match[4] or "AP_TRN", match[5] or "AP_SAT"
+        return check_type(Fixed(bits, bits - integer, match[1] == "", rounding, overflow))  # type: ignore[arg-type]
     if match := re.fullmatch(r"category<(\d{1,7})(?:,(floor|trunc))?>", text):
         return check_type(Category(int(match[1]), match[2] or "none"))  # type: ignore[arg-type]
     raise ModelError(
@@ -103,7 +134,8 @@ def check_type(number: NumberType) -> NumberType:
         case Float(bits) | Ordered(bits):
             fine = bits in (32, 64)
         case Fixed(bits, fraction, signed):
-            fine = (2 if signed else 1) <= bits <= MAX_WORD_BITS + signed and abs(fraction) <= MAX_FRACTION
+            most = MAX_WORD_BITS + signed if number.plain else MAX_EXACT_BITS
+            fine = (2 if signed else 1) <= bits <= most and abs(fraction) <= MAX_FRACTION
         case Category(count, _):
             fine = 1 <= count <= MAX_CATEGORIES
         case _:
@@ -169,12 +201,28 @@ def threshold_key(thresholds: FloatArray, bits: int) -> WordArray:
 
 
 def round_to(values: NDArray[Any], number: NumberType) -> FloatArray:
-    """Returns the values rounded to the type, as float64. Only Float(32) rounds."""
+    """Returns the values rounded to the type, as float64. Only Float(32) and Fixed round. A Fixed type that wraps makes
+    infinity 0, as HLS does; NaN stays."""
     wide = np.asarray(values, dtype=np.float64)
     if number == FLOAT32:
         with np.errstate(over="ignore", invalid="ignore"):  # A signaling NaN is invalid.
             return wide.astype(np.float32).astype(np.float64)
-    return wide
+    return _fixed_point(wide, number) if isinstance(number, Fixed) else wide
+
+
+def _fixed_point(values: FloatArray, number: Fixed) -> FloatArray:
+    span = word_range(number, False)
+    with np.errstate(invalid="ignore"):  # Infinities have no remainder.
+        scaled = scaled_by(values, number.fraction)
+        words = np.rint(scaled) if number.rounding == "AP_RND_CONV" else np.floor(scaled)
+        if number.rounding == "AP_RND":
+            words += scaled - words >= 0.5
+        if number.overflow == "AP_SAT":
+            words = np.clip(words, span.low, span.high)
+        else:
+            words = np.where(np.isinf(words), 0.0, np.mod(words, 2.0**number.bits))
+            words = np.where(words > span.high, words - 2.0**number.bits, words)
+    return np.asarray(np.ldexp(words + 0.0, -number.fraction))
 
 
 def scaled_by(values: FloatArray, fraction: int) -> FloatArray:

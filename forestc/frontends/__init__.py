@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -13,6 +14,7 @@ from forestc.errors import ModelError, located
 from forestc.forest.ir import Forest
 from forestc.frontends.kinds import TEXT, kind_of, load_object, opened, read, refuse_folder
 from forestc.frontends.shared.content import Content
+from forestc.frontends.shared.emulator import Emulator
 from forestc.frontends.shared.iterations import parsed, refuse_cut
 from forestc.frontends.ydf.files import is_model, packed
 from forestc.system.reading import file_bytes
@@ -23,11 +25,19 @@ SPARE = 256  # columns that rows may have unread; with more, only read columns s
 MAX_BYTES = 4 << 30  # limits a model file's bytes, all read into memory
 
 
-def load(source: object, *, trust_pickle: bool = False, iterations: int | str | None = None) -> Forest:
+def load(
+    source: object,
+    *,
+    trust_pickle: bool = False,
+    iterations: int | str | None = None,
+    ap_types: str | Mapping[str, str] | None = None,
+    sum: str = "sequential",
+) -> Forest:
     """Reads a model file, or takes a fitted model, as a Forest.
 
     Files are recognized by their content, under any name: XGBoost (JSON, UBJSON), LightGBM (text models, dumps),
-    CatBoost (JSON exports), ONNX, treelite, YDF (folders), TMVA (XML), skops, forestc's own text, and pickles.
+    CatBoost (JSON exports), ONNX, treelite, YDF (folders), TMVA (XML), conifer (JSON), skops, forestc's own text, and
+    pickles.
 
     Parameters
     ----------
@@ -39,6 +49,11 @@ def load(source: object, *, trust_pickle: bool = False, iterations: int | str | 
     iterations : int or "best", optional
         Boosting iterations to read from XGBoost, LightGBM and CatBoost: the first N, or those up to the best one.
         Default: as many as the library predicts with.
+    ap_types : str or dict, optional
+        Number types of conifer's emulator instead of those in the file, such as
+        "input=ap_fixed<10,5>,threshold=ap_fixed<10,5>,score=ap_fixed<12,6,AP_RND,AP_SAT>".
+    sum : {'sequential', 'tree'}, default='sequential'
+        Order in which conifer's emulator adds the trees.
 
     Returns
     -------
@@ -50,7 +65,7 @@ def load(source: object, *, trust_pickle: bool = False, iterations: int | str | 
     ModelError
         If the model can't be read, or has a property that forestc can't preserve exactly.
     OptionError
-        If `iterations` is invalid, or larger than the model's number of iterations.
+        If `iterations` is invalid, or larger than the model's number of iterations; or if a type is not read.
 
     Examples
     --------
@@ -61,7 +76,9 @@ def load(source: object, *, trust_pickle: bool = False, iterations: int | str | 
     >>> forestc.load(DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y))
     <Forest 'forest', of floats: 1 trees, 9 nodes, 4 columns, 3 classes>
     """
-    asked = parsed(iterations)
+    asked, emulator = parsed(iterations), Emulator.of(ap_types, sum)
+    if not isinstance(source, str | Path):
+        emulator.refuse()
     if isinstance(source, Forest):
         refuse_cut(asked)
         return carrying(source)
@@ -69,7 +86,7 @@ def load(source: object, *, trust_pickle: bool = False, iterations: int | str | 
         with located(f"model of type {type(source).__name__}"):
             return carrying(load_object(source, asked))
     path = Path(source)
-    content = Content(_bytes(path), str(path), asked)
+    content = Content(_bytes(path), str(path), asked, emulator)
     with ThreadPoolExecutor(1) as pool:  # Hashing releases the GIL, so a thread can do it alongside.
         digest = pool.submit(lambda: hashlib.sha256(content.data).hexdigest())
         with located(str(path)):

@@ -13,7 +13,7 @@ from typing import Any
 from forestc.errors import CUT, HERE, ModelError, opt
 from forestc.forest.ir import Forest
 from forestc.forest.text import parse_forest
-from forestc.frontends import catboost, tmva, treelite
+from forestc.frontends import catboost, conifer, tmva, treelite
 from forestc.frontends.lightgbm import reader as lightgbm
 from forestc.frontends.onnx import reader as onnx
 from forestc.frontends.shared.content import Content
@@ -160,6 +160,12 @@ def _text(content: Content) -> Forest:
 # A file is of the first kind that matches. JSON and UBJSON come last, because a damaged document raises ModelError.
 
 TEXT = Kind("forestc text", _begins(b'forest "'), _text, suffixes=(".forest",))
+
+CONIFER = Kind(
+    "conifer's JSON",
+    _keys("trees", "n_trees", "n_features", "init_predict"),
+    lambda c: conifer.read_model(c.document, c.where, c.emulator),
+)
 
 KINDS = (
     TEXT,
@@ -327,7 +333,7 @@ KINDS = (
     ),
     Kind("a dump of XGBoost's trees as JSON, without base score and objective", _items("nodeid"), do=SAVE_XGBOOST),
     Kind("a dump of one XGBoost tree", _keys("nodeid"), do=SAVE_XGBOOST),
-    Kind("a conifer model", _keys("trees", "n_trees", "n_features", "init_predict"), do=TRAINED),
+    CONIFER,
     Kind(
         "a treelite dump",
         _keys("trees", "num_feature", "average_tree_output"),
@@ -397,6 +403,8 @@ def read(content: Content, kind: Kind, *, trust_pickle: bool = False) -> Forest:
         return sklearn.read_saved(model, lambda model: load_object(model, content.iterations))
     if not kind.cut:
         refuse_cut(content.iterations)
+    if kind is not CONIFER:
+        content.emulator.refuse()
     return kind.read(content)
 
 

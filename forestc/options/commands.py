@@ -24,7 +24,9 @@ from forestc.options.shared import (
     progress_keyword,
     record_keyword,
     rows_option,
+    sum_option,
     trust_option,
+    types_option,
     unseen_option,
 )
 
@@ -216,6 +218,8 @@ class PrintOptions:
     model: Any = field(metadata=MODEL)
     trust_pickle: bool = trust_option()
     iterations: int | str | None = iterations_option()
+    ap_types: Any = types_option()
+    sum: Literal["sequential", "tree"] = sum_option()
 
 
 @dataclass(frozen=True)

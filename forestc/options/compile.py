@@ -23,7 +23,9 @@ from forestc.options.shared import (
     label_option,
     progress_keyword,
     sampled_option,
+    sum_option,
     trust_option,
+    types_option,
     unseen_option,
 )
 
@@ -226,6 +228,8 @@ class CompileOptions(TargetOptions, _ModelAndHardware):
     name: str | None = option(None, "--name", "name of the module and the header; default: the model file's")
     trust_pickle: bool = trust_option()
     iterations: int | str | None = iterations_option()
+    ap_types: Any = types_option()
+    sum: Literal["sequential", "tree"] = sum_option()
     results: Sequence[Any] | None = keyword(
         None, "Results of the passes, if they ran before on the same model and rows. Their promises are checked again"
     )

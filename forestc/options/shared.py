@@ -78,5 +78,24 @@ def iterations_option() -> Any:
     )
 
 
+def types_option() -> Any:
+    return option(
+        None,
+        "--ap-types",
+        "number types of conifer's emulator instead of those in the file: input=ap_fixed<10,5>,threshold=TYPE,"
+        "score=TYPE",
+        "TYPES",
+        kind=str,
+        recorded=False,
+        takes="str or dict",
+    )
+
+
+def sum_option() -> Any:
+    return option(
+        "sequential", "--sum", "order in which conifer's emulator adds trees: sequential or tree", recorded=False
+    )
+
+
 def native_option(help: str = "prefer tools on the PATH to those from pip") -> Any:
     return option(False, "--native", help)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,17 @@ from numpy.typing import NDArray
 from forestc.forest.boundary import boundary_inputs
 from forestc.forest.evaluate import encode_numbers
 from forestc.forest.ir import Feature, Forest
-from forestc.forest.numbers import FLOAT32, Category, Float, FloatArray, NumberType, round_to, word_value
+from forestc.forest.numbers import (
+    FLOAT32,
+    Category,
+    Fixed,
+    Float,
+    FloatArray,
+    NumberType,
+    round_to,
+    scaled_by,
+    word_value,
+)
 from forestc.forest.retyping import retyped
 from forestc.rows.batches import ArrayRows, Batch, Rows
 
@@ -45,8 +55,11 @@ class ValueRange:
 
     def rounded(self, raw: NumberType) -> ValueRange:
         """Returns the range with its ends rounded to the type `raw`, as the source library rounds values."""
-        low, high = round_to(np.array([self.smallest, self.largest]), raw).tolist()
-        return ValueRange(low, high, self.step, self.missing)
+        ends = np.array([self.smallest, self.largest])
+        low, high = rounded = round_to(ends, raw)
+        if isinstance(raw, Fixed) and (rounded != round_to(ends, replace(raw, overflow="AP_SAT"))).any():
+            low, high = raw.ends  # The range wraps.
+        return ValueRange(float(low), float(high), self.step, self.missing)
 
     def takes_missing(self, feature: Feature) -> bool:
         return feature.missing and self.missing is not False
@@ -148,6 +161,8 @@ def have_rows(rows: Rows | None) -> bool:
 
 def at_least(thresholds: FloatArray, raw: NumberType) -> FloatArray:
     """Returns for each threshold the smallest value of type `raw` that is not below it."""
+    if isinstance(raw, Fixed):
+        return np.ldexp(np.ceil(scaled_by(thresholds, raw.fraction)), -raw.fraction)
     if raw != FLOAT32:
         return thresholds
     with np.errstate(over="ignore"):
@@ -161,7 +176,9 @@ def next_below(thresholds: FloatArray, raw: NumberType) -> FloatArray:
 
 
 def stepped(values: NDArray[Any], raw: NumberType, step: int) -> FloatArray:
-    """Returns for each value the next float of type `raw`: above it (step 1) or below it (step -1)."""
+    """Returns for each value the next value of type `raw`: above it (step 1) or below it (step -1)."""
+    if isinstance(raw, Fixed):
+        return np.asarray(values + np.ldexp(float(step), -raw.fraction))
     way = np.float32(step * np.inf)
     with np.errstate(over="ignore"):
         if isinstance(raw, Float) and raw.bits == 32:

@@ -14,6 +14,7 @@ from pathlib import PurePath
 from typing import Any
 
 from forestc.frontends.shared.document import read_document
+from forestc.frontends.shared.emulator import UNSAID, Emulator
 from forestc.frontends.shared.iterations import Iterations
 from forestc.frontends.shared.ubjson import parse_ubjson
 
@@ -32,11 +33,12 @@ _UNPACKERS: dict[bytes, Callable[[], Any]] = {
 
 @dataclass(frozen=True)
 class Content:
-    """A model file. where: its path. iterations: the boosting iterations to read."""
+    """A model file. where: its path. iterations: the boosting iterations to read. emulator: of conifer's models."""
 
     data: bytes
     where: str
     iterations: Iterations = None
+    emulator: Emulator = UNSAID
 
     @property
     def suffix(self) -> str:
