@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from forestc.errors import HERE, ModelError
 from forestc.forest.conditions import NO_SET, Member
 from forestc.forest.ir import LEAF, Decision, Feature, Forest, Link, Part, Tree
-from forestc.forest.numbers import FLOAT32, Category, Float, FloatArray, check_type, round_to, word_range
+from forestc.forest.numbers import FLOAT32, Category, Fixed, Float, FloatArray, check_type, round_to, word_range
 
 _Nodes: TypeAlias = NDArray[np.bool_]
 _Rule: TypeAlias = tuple[_Nodes, Callable[[int], str]] | tuple[_Nodes, Callable[[int], str], str]
@@ -58,6 +58,9 @@ def _verify_features(forest: Forest) -> None:
     for index, feature in enumerate(forest.features):
         check_type(feature.number)
         check_type(feature.raw)
+        if isinstance(feature.number, Fixed) and not feature.number.plain:
+            what = f"words of type {feature.number} do not floor and saturate"
+            raise ModelError(what, where=f"feature {index}", do="leave out its modes")
         where = f"feature {index}"
         if not 0 <= feature.column < forest.columns:
             raise ModelError(f"column {feature.column} is outside the {forest.columns} columns", where=where, do=MEND)

@@ -8,7 +8,7 @@ import numpy as np
 
 from forestc.forest.ir import Forest
 from forestc.forest.numbers import (
-    FLOAT32,
+    FLOAT64,
     Category,
     Fixed,
     Float,
@@ -28,8 +28,9 @@ def word_note(forest: Forest, index: int) -> str:
     value, word = word_example(forest, index)
     absent = "" if limits.missing is None else f", {limits.missing} means missing"
     # The recipe rounds to float32 first, as rounding may move a value across a threshold.
-    rounded = feature.raw == FLOAT32 and not isinstance(feature.number, Category)
-    recipe = _recipe(feature.number, "float32(value)" if rounded else "value", f"{limits.low}..{limits.high}")
+    rounded = feature.raw != FLOAT64 and not isinstance(feature.number, Category)
+    value_text = f"{feature.raw}(value)" if rounded else "value"
+    recipe = _recipe(feature.number, value_text, f"{limits.low}..{limits.high}")
     return f"{feature.number}: {recipe}{absent}; {value!r} becomes {word}"
 
 

@@ -94,7 +94,6 @@ def array(X: np.ndarray) -> bytes:
 
 
 JSON = {
-    "conifer": {"n_trees": 1, "n_features": 3, "n_classes": 2, "trees": [], "init_predict": [0]},
     "treelite": {"threshold_type": "float32", "num_feature": 3, "average_tree_output": False, "trees": []},
     "keras": {"class_name": "Sequential", "config": {}},
     "manifest": {"name": "m", "passes": [], "guarantees": {}, "files": {}},
@@ -139,7 +138,6 @@ REFUSED = {
     "npy": (array(X), "a file of rows.*rows="),
     "npz": (zipped("X.npy", "y.npy"), "a file of rows.*rows="),
     "parquet": (b"PAR1" + bytes(20), "a file of rows.*rows="),
-    "conifer": (json.dumps(JSON["conifer"]).encode(), "a conifer model.*give forestc the model"),
     "treelite": (json.dumps(JSON["treelite"]).encode(), "a treelite dump.*serialize"),
     "keras-json": (json.dumps(JSON["keras"]).encode(), "a Keras configuration"),
     "manifest": (json.dumps(JSON["manifest"]).encode(), "manifest of a folder.*give the folder"),

@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, assert_never
+from typing import Any, assert_never, get_args
 
 from forestc.backends.c.types import FLOATS, FloatType, constant
 from forestc.backends.names import c_string, feature_name
-from forestc.errors import OptionError
+from forestc.errors import OptionError, opt
 from forestc.forest.ir import Feature, Forest
-from forestc.forest.numbers import FLOAT32, Category, Fixed, Float, Ordered, word_range
+from forestc.forest.numbers import FLOAT32, Category, Fixed, Float, Ordered, Rounding, word_range
 
 
 def row_type(forest: Forest, name: str) -> FloatType:
@@ -92,6 +92,8 @@ class _Quantizer:
     def word(self, feature: Feature) -> str:
         number, narrow = feature.number, feature.raw == FLOAT32
         span = word_range(number, feature.missing)
+        if isinstance(feature.raw, Fixed):
+            return self._typed(feature, feature.raw)
         match number:
             case Fixed(_, fraction):
                 limits = f"{fraction}, {self._size(-span.low)}, {self._size(span.high)}, {constant(span.top)}"
@@ -109,6 +111,20 @@ class _Quantizer:
                 )
             case _:
                 assert_never(number)
+
+    def _typed(self, feature: Feature, raw: Fixed) -> str:
+        """Returns C for the word of a value that is first rounded to a fixed-point type."""
+        number, span, own = feature.number, word_range(feature.number, feature.missing), word_range(raw, False)
+        if not isinstance(number, Fixed) or not 0 <= (drop := raw.fraction - number.fraction) < 63:
+            raise OptionError(
+                f"{feature.name!r} is rounded to {raw}, and a word of {number} is no part of it",
+                where="the C header's inputs",
+                do=f"use {opt.c_quantizer:none}, or let the passes choose its format",
+            )
+        self.used.add("typed")
+        modes = f"{get_args(Rounding).index(raw.rounding)}, {int(raw.overflow == 'AP_WRAP')}"
+        ends = ", ".join(f"INT64_C({value})" for value in (own.low, own.high, span.low, span.high, span.top))
+        return self._call("typed", self._bits(feature, 64, False), f"{raw.fraction}, {modes}, {drop}, {ends}")
 
     def _bits(self, feature: Feature, width: int, narrow: bool) -> str:
         """Returns C for the bit pattern of a feature's float, after the rounding that the model applies."""

@@ -110,6 +110,10 @@ def column_types(forest: Forest, text: str) -> tuple[RawType, ...]:
     """Returns the type of each column of the forest's rows: (`Forest.width`,). A column without a type in the option is
     float or double. Raises OptionError as `by_position` does."""
     given = parsed(by_position(forest, text))
+    for feature in forest.features:
+        if isinstance(feature.raw, Fixed) and feature.raw.overflow == "AP_WRAP":
+            what = f"values of {feature.name!r} wrap ({feature.raw}), so that thresholds do not order them"
+            raise OptionError(what, where=opt.c_inputs, do=f"use {opt.c_inputs:words}")
     read = {f.column: "float" if f.raw == FLOAT32 else "double" for f in forest.features}
     rest = given.get(REST)
     unread = max(set(read.values()), key=list(read.values()).count, default="float")

@@ -91,13 +91,16 @@ def ap_type(word: WordType) -> str:
 
 def _feature(forest: Forest, field: Field) -> dict[str, object]:
     feature = forest.features[field.port.index]
-    number = feature.number
+    number, raw = feature.number, feature.raw
+    # The port converts numbers as the model does, unless words have fewer bits than its own type.
+    typed = isinstance(number, Fixed) and (not isinstance(raw, Fixed) or raw.grid == number)
+    modes = (raw.rounding, raw.overflow) if isinstance(raw, Fixed) else ("AP_TRN", "AP_SAT")
     missing = word_range(number, feature.missing).missing
     return {
         "name": field.identifier,
         "type": ap_type(field.word),
         "note": field.port.meaning,
-        "fixed": number.fixed_point("AP_TRN", "AP_SAT") if isinstance(number, Fixed) else None,
+        "fixed": number.fixed_point(*modes) if isinstance(number, Fixed) and typed else None,
         "missing": None if missing is None else _literal(missing),
         "high": field.offset + field.word.width - 1,
         "low": field.offset,

@@ -24,6 +24,7 @@ def emit(forest: Forest, netlist: Netlist, row: LaneLayout, result: LaneLayout) 
         "module": module_name(netlist),
         "file": file_name(netlist),
         "columns": forest.columns,
+        "typed": any(isinstance(feature.raw, Fixed) for feature in forest.features),
         "features": [ascii(_feature(feature, lane)) for feature, lane in features],
         "outputs": [ascii(_place(lane)) for lane in result.lanes],
         "row_bytes": row.total // 8,
@@ -56,7 +57,7 @@ def _numpy(layout: LaneLayout, names: list[str]) -> str:
 def _feature(feature: Feature, lane: Lane) -> dict[str, Any]:
     field = lane.field
     number, limits = feature.number, word_range(feature.number, feature.missing)
-    common = {
+    common: dict[str, Any] = {
         "name": feature.name,
         "column": feature.column,
         "offset": field.offset,
@@ -68,6 +69,10 @@ def _feature(feature: Feature, lane: Lane) -> dict[str, Any]:
         "labels": list(feature.labels),
         "unknown": feature.other_text,
     }
+    if isinstance(raw := feature.raw, Fixed):
+        span = word_range(raw, False)
+        modes = {"rounding": raw.rounding, "wraps": raw.overflow == "AP_WRAP"}
+        common["type"] = {"fraction": raw.fraction, "low": span.low, "high": span.high, **modes}
     match number:
         case Fixed(_, fraction):
             return {**common, "kind": "fixed", "fraction": fraction, "low": limits.low, "high": limits.high}

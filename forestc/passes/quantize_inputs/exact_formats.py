@@ -23,7 +23,7 @@ from forestc.forest.numbers import (
 )
 from forestc.passes.observation import Freedom
 from forestc.passes.word_formats import Format, fewest_bits, integer_type
-from forestc.rows.ranges import ValueRange
+from forestc.rows.ranges import ANYTHING, ValueRange
 
 EXACT = "exact"
 WHOLE = "exact for whole numbers"
@@ -45,6 +45,8 @@ def choose_exact(
     if not len(thresholds):
         return Format(Fixed(1), np.zeros(0, dtype=np.int64), "not read")
     _, inside = _thresholds_inside(feature, thresholds, values)
+    if isinstance(feature.raw, Fixed) and values == ANYTHING and way == "auto" and input_bits is None:
+        return given_exactly(feature, feature.raw.grid, missing, thresholds, values)
     key = feature.raw.bits if isinstance(feature.raw, Float) else 64
     if way != "ordered":
         most = MAX_WORD_BITS if way == "fixed" else min(key - 1, MAX_WORD_BITS)
