@@ -23,6 +23,7 @@ from forestc.frontends.sklearn.meta import read_search
 from forestc.frontends.subclasses import read_subclass
 from forestc.frontends.xgboost import reader as xgboost
 from forestc.frontends.ydf import reader as ydf
+from forestc.frontends.ydf.files import MEMBER as YDF_MEMBER
 
 SAVE_XGBOOST = "save it with Booster.save_model('model.json')"
 TRAINED = "give forestc the model that it was made from, as the library that trained it saves it"
@@ -215,7 +216,7 @@ KINDS = (
     ),
     Kind(
         "YDF model folder",
-        _member(ydf.MEMBER),
+        _member(YDF_MEMBER),
         lambda c: ydf.read_archive(c.data, c.where),
         package="ydf",
         live=lambda model, _: ydf.read_live(model),

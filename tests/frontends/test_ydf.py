@@ -15,6 +15,7 @@ from example_counts import examples
 from mutations import assert_refused, mutated_bytes, reads_whole
 from ydf_models import (
     BOOSTED,
+    CATEGORY,
     COLUMNS,
     EACH,
     MODELS,
@@ -232,9 +233,15 @@ def hostile():
     yield bomb | {nodes: bomb[nodes][:-12]}, "gzip"
     for size in (5, 1 << 20, (1 << 32) - 1):
         yield {nodes: b"BS" + bytes(6) + struct.pack("<I", size) + b"\x1a\x01"}, "ends within a node"
-    for count in (1 << 21, 1 << 40, -1):
-        yield {own: message(f1=1, f2=count, f7="BLOB_SEQUENCE") + BOOSTED}, "trees"
-        yield {own: message(f1=count, f2=8, f7="BLOB_SEQUENCE") + BOOSTED}, "files of nodes"
+    for count in (9, 1 << 40, -1):
+        yield {own: message(f1=1, f2=count, f7="BLOB_SEQUENCE") + BOOSTED}, "tree"
+        yield {own: message(f1=count, f2=8, f7="BLOB_SEQUENCE") + BOOSTED}, "nodes-" if count > 0 else "a tree"
+    for size in (1 << 20, 1 << 60, -1):
+        label = message(f1=CATEGORY, f2="label", f6=message(f2=size, f5=1))
+        yield {"data_spec.pb": message(f1=[*COLUMNS, label])}, "label"
+        yield {"data_spec.pb": message(f1=[*COLUMNS, message(f1=CATEGORY, f2="y", f6=message(f2=size))])}, "'y'"
+        wide = message(f1=CATEGORY, f2="wide", f6=message(f2=size, f5=1))
+        yield Folder([wide], [(contains(0, 1), 1.0, 2.0)], own=BOOSTED).files(), "'wide'"
     yield {"data_spec.pb": b"\x0a\x00" * (3 << 20)}, "more than 2,097,152 fields"
     yield {"data_spec.pb": b"\x0a" + b"\xff" * 12}, "a number; too long"
     yield {"data_spec.pb": b"\x0a" + varint(1 << 62)}, "ends within a field"

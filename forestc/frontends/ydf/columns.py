@@ -8,16 +8,14 @@ from typing import NamedTuple
 import numpy as np
 
 from forestc.errors import ModelError
+from forestc.forest.builder import MAX_OUTPUTS
 from forestc.forest.ir import Feature, Label
 from forestc.forest.numbers import FLOAT32, MAX_CATEGORIES, Category
 from forestc.frontends.ydf.wire import Message
 
-NUMERICAL, CATEGORICAL, CATEGORICAL_SET, BOOLEAN, DISCRETIZED = 1, 4, 5, 7, 9  # types of columns that are read
-_REFUSED = {
-    CATEGORICAL_SET: "a set of categories",
-    **{2: "a set of numbers", 3: "a list of numbers", 6: "a list of categories", 8: "a text", 10: "a hash"},
-    11: "a sequence of vectors",
-}
+NUMERICAL, CATEGORICAL, BOOLEAN, DISCRETIZED = 1, 4, 7, 9  # types of columns that are read
+_REFUSED = {2: "a set of numbers", 3: "a list of numbers", 5: "a set of categories", 6: "a list of categories"}
+_REFUSED |= {8: "a text", 10: "a hash", 11: "a sequence of vectors"}
 # The fields of a condition that say its kind.
 _NA, _HIGHER, _TRUE, _CONTAINS, _BITMAP, _DISCRETIZED_HIGHER = 1, 2, 3, 4, 5, 6
 _UNKNOWN = {7: "an oblique condition, a weighted sum of columns,", 8: "a condition on sequences of vectors"}
@@ -50,7 +48,6 @@ class Column:
 
     name: str
     kind: int
-    where: str
     mean: float = 0.0
     boundaries: tuple[float, ...] = ()  # a discretized number's: its index is the number of boundaries <= the number
     truths: bool = False  # True if at least half of a boolean's values are true
@@ -59,23 +56,17 @@ class Column:
     shifted: bool = True
     texts: tuple[str, ...] = ()  # categories from index 1 on; empty if categories are integers
 
-    @property
-    def count(self) -> int:
-        """Number of codes, without that of unknown categories."""
-        return max(self.indices - self.shifted, 1)
-
     def feature(self, position: int) -> Feature:
-        if self.kind != CATEGORICAL:
-            return Feature(self.name, FLOAT32, position, missing=True)
-        if self.count > MAX_CATEGORIES:
-            what = f"column {self.name!r} has {self.count:,} categories"
-            raise ModelError(what, where=self.where, do=f"train with at most {MAX_CATEGORIES:,}: max_vocab_count")
-        return Feature(self.name, Category(self.count), position, missing=True, labels=self.texts)
+        categories = Category(max(self.indices - self.shifted, 1))
+        return Feature(
+            self.name, categories if self.kind == CATEGORICAL else FLOAT32, position, missing=True, labels=self.texts
+        )
 
-    def classes(self) -> tuple[Label, ...]:
+    def classes(self, where: str) -> tuple[Label, ...]:
         """Returns the class labels of a label column."""
-        if self.kind != CATEGORICAL:
-            raise ModelError(f"the label {self.name!r} is not categorical", where=self.where, do="train a regression")
+        if self.kind != CATEGORICAL or not 1 < self.indices <= MAX_OUTPUTS:
+            what = f"the label {self.name!r} has {self.indices - 1:,} classes"
+            raise ModelError(what, where=where, do=f"train a regression, or on 2 to {MAX_OUTPUTS - 1:,} classes")
         return self.texts or tuple(range(1 - self.shifted, self.indices - self.shifted))
 
     def branch(self, node: Message) -> Branch:
@@ -94,7 +85,7 @@ class Column:
             return Branch(0.0, (), True, imputes=True, detects=True)
         if kind in (_CONTAINS, _BITMAP):
             indices = self._indices(condition.message(kind), kind == _BITMAP)
-            codes = tuple(self._code(index) for index in indices)
+            codes = tuple((index or self.indices) - 1 if self.shifted else index for index in indices)
             return Branch(0.0, codes, missing, (self.frequent in indices) == missing)
         if kind == _TRUE:
             return Branch(0.5, None, missing, self.truths == missing)
@@ -102,10 +93,10 @@ class Column:
         mean = float(np.float32(self.mean)) if kind == _HIGHER else self.mean
         return Branch(threshold, None, missing, (mean >= threshold) == missing)
 
-    def _code(self, index: int) -> int:
-        return (index or self.indices) - 1 if self.shifted else index
-
     def _indices(self, condition: Message, bitmap: bool) -> list[int]:
+        if self.indices > MAX_CATEGORIES:
+            do = f"train with at most {MAX_CATEGORIES:,}: max_vocab_count"
+            raise condition.fail(f"column {self.name!r} has {self.indices:,} categories", do)
         if bitmap:
             bits = np.unpackbits(np.frombuffer(condition.data(1), np.uint8), bitorder="little")
             indices = np.flatnonzero(bits[: self.indices]).tolist()
@@ -123,32 +114,23 @@ class Column:
         return self.boundaries[index - 1]
 
 
-def read_columns(spec: Message) -> list[Column]:
-    """Reads a data specification."""
-    return [_column(column, f"{spec.where}, column {index}") for index, column in enumerate(spec.messages(1))]
-
-
-def _column(doc: Message, where: str) -> Column:
+def read_column(doc: Message) -> Column:
+    """Reads a column of the data specification."""
     name, kind = doc.text(2), doc.integer(1)
     mean = doc.message(5).real(1, 64)
     if kind == DISCRETIZED:
-        return Column(name, kind, where, mean, boundaries=tuple(doc.message(8).reals(1).tolist()))
+        return Column(name, kind, mean, boundaries=tuple(doc.message(8).reals(1).tolist()))
     if kind == BOOLEAN:
         counts = doc.message(9)
-        return Column(name, kind, where, truths=counts.integer(1) >= counts.integer(2))
+        return Column(name, kind, truths=counts.integer(1) >= counts.integer(2))
     if kind != CATEGORICAL:
-        return Column(name, kind, where, mean)
+        return Column(name, kind, mean)
     categories = doc.message(6)
     indices, integers = categories.integer(2), categories.flag(5)
-    shifted = not integers or categories.flag(8)
-    texts = () if integers else _texts(categories, indices, where)
-    return Column(name, kind, where, indices=indices, frequent=categories.integer(1), shifted=shifted, texts=texts)
-
-
-def _texts(categories: Message, count: int, where: str) -> tuple[str, ...]:
-    """Returns the texts of a dictionary from index 1 on."""
-    texts = {item.message(2).integer(1): item.text(1) for item in categories.messages(7)}
+    texts = {} if integers else {item.message(2).integer(1): item.text(1) for item in categories.messages(7)}
     texts.pop(0, None)
-    if sorted(texts) != list(range(1, max(count, 1))):
-        raise categories.fail(f"{where}: a dictionary of {count} entries has {len(texts)} texts or skips an index")
-    return tuple(texts[index] for index in sorted(texts))
+    if not integers and (len(texts) != max(indices - 1, 0) or sorted(texts) != list(range(1, len(texts) + 1))):
+        raise categories.fail(f"column {name!r} has {len(texts):,} texts for {indices:,} indices, or skips one")
+    shifted, frequent = not integers or categories.flag(8), categories.integer(1)
+    in_order = tuple(texts[index] for index in sorted(texts))
+    return Column(name, kind, indices=indices, frequent=frequent, shifted=shifted, texts=in_order)

@@ -16,7 +16,6 @@ from forestc.frontends.ydf.wire import Message
 from forestc.system.reading import file_bytes
 
 MAX_RATIO = 100  # bounds the bytes that a compressed byte may become, beyond the first MiB
-MAX_SHARDS = 1 << 16  # files that YDF may split the nodes into
 
 MEMBER = r"([^/]+/)?[^/]*data_spec\.pb"  # matches the file in an archive that tells a model
 _SPEC = "data_spec.pb"
@@ -46,22 +45,21 @@ class ModelFiles:
     data: dict[str, bytes]
     where: str
 
-    def message(self, name: str) -> Message:
+    def file(self, name: str) -> bytes:
         if name not in self.data:
             raise ModelError(f"has no {name}", where=self.where, do=CUT)
-        return Message(self.data[name], f"{self.where}, {name}")
+        return self.data[name]
+
+    def message(self, name: str) -> Message:
+        return Message(self.file(name), f"{self.where}, {name}")
 
     def nodes(self, shards: int, form: str) -> Iterator[Message]:
         """Yields the nodes of all trees. form: how the file's header calls the format of the node files."""
-        if not 1 <= shards <= MAX_SHARDS:
-            raise ModelError(f"has {shards} files of nodes", where=self.where, do=DAMAGED)
         count = 0
         for shard in range(shards):
             name = f"nodes-{shard:05d}-of-{shards:05d}"
-            if name not in self.data:
-                raise ModelError(f"has no {name}", where=self.where, do=CUT)
             where = f"{self.where}, {name}"
-            for record in _records(self.data[name], form, where):
+            for record in _records(self.file(name), form, where):
                 yield Message(record, f"{where}, node {count}")
                 count += 1
 

@@ -11,26 +11,21 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from forestc.errors import ModelError
-from forestc.forest.builder import MAX_OUTPUTS
-from forestc.forest.ir import Aggregate, Decision, Feature, Forest, Label, Link, LinkKind, Provenance
+from forestc.forest.ir import Aggregate, Decision, Forest, Label, Link, LinkKind, Provenance
 from forestc.forest.verify import MAX_COLUMNS
 from forestc.frontends.shared.assemble import ScoreMeaning, assembled
 from forestc.frontends.shared.exact import least_float, logf
-from forestc.frontends.ydf.columns import read_columns
-from forestc.frontends.ydf.files import MEMBER as MEMBER
+from forestc.frontends.ydf.columns import read_column
 from forestc.frontends.ydf.files import opened, packed
-from forestc.frontends.ydf.trees import Leaf, Nodes, TreeReader
+from forestc.frontends.ydf.trees import Leaf, read_tree
 from forestc.frontends.ydf.wire import Message
 
-Values: TypeAlias = NDArray[np.float64]  # (leaves, numbers)
-
-MAX_TREES = 1 << 20
 MAX_BYTES = 4 << 30  # limits the files that a model in memory is saved as
 QUICK_LEAVES, QUICK_TREES = 64, 65535  # most leaves of a tree, and trees, that YDF's engine QuickScorer takes
 
@@ -46,12 +41,6 @@ class Engine(NamedTuple):
     fast: bool
     quick: bool  # True for QuickScorer
 
-    @staticmethod
-    def of(trees: Sequence[Nodes]) -> Engine:
-        fast = all(tree.imputes for tree in trees)
-        small = len(trees) <= QUICK_TREES and all(len(tree.leaves) <= QUICK_LEAVES for tree in trees)
-        return Engine(fast, fast and small and not any(tree.detects for tree in trees))
-
 
 @dataclass(frozen=True)
 class Ensemble:
@@ -63,25 +52,15 @@ class Ensemble:
     """
 
     leaf: Leaf
-    values: Callable[[Values, Engine], Values]
+    values: Callable[[NDArray[np.float64], Engine], NDArray[np.float64]]
     outputs: Sequence[Sequence[int]]
     meaning: Callable[[Engine], ScoreMeaning]
-
-
-@dataclass(frozen=True)
-class Model:
-    """A model's properties of every kind. header: the file's message of its kind."""
-
-    header: Message
-    task: int
-    classes: tuple[Label, ...]  # empty unless it classifies
-    trees: int
 
 
 def read_archive(data: bytes, where: str) -> Forest:
     """Reads a zip archive of a model folder into a Forest. Raises ModelError."""
     files = opened(data, where)
-    header, columns = files.message("header.pb"), read_columns(files.message("data_spec.pb"))
+    header, columns = files.message("header.pb"), list(map(read_column, files.message("data_spec.pb").messages(1)))
     name, task = header.text(1), header.integer(2)
     if name not in KINDS:
         raise header.fail(f"models of the kind {name[:40]!r} are not read", f"known: {', '.join(KINDS)}")
@@ -90,68 +69,63 @@ def read_archive(data: bytes, where: str) -> Forest:
         what = f"{name} for {TASKS.get(task, f'task {task}')} is not read"
         raise header.fail(what, "train for classification, regression, ranking or anomaly detection")
     inputs, label = header.integers(5), header.integer(3)
-    positions = {column: position for position, column in enumerate(inputs)}
     no_label = task == CLASSIFICATION and not 0 <= label < len(columns)
-    if no_label or not len(positions) == len(inputs) <= MAX_COLUMNS or max(inputs, default=0) >= len(columns):
+    if no_label or not len(set(inputs)) == len(inputs) <= MAX_COLUMNS or max(inputs, default=0) >= len(columns):
         raise header.fail(f"its label and inputs are not different columns of the {len(columns)}")
-    own = files.message(kind.header)
-    classes = columns[label].classes() if task == CLASSIFICATION else ()
-    model = Model(own, task, classes, own.integer(2))
-    if not 1 <= model.trees <= MAX_TREES or len(classes) > MAX_OUTPUTS:
-        raise own.fail(f"has {model.trees:,} trees and {len(classes):,} classes", "train one tree or more")
-    ensemble = kind.read(model)
+    places = {index: (place, columns[index]) for place, index in enumerate(inputs)}
+    own = files.message(f"{name.lower()}_header.pb")
+    count = own.integer(2)
+    if count < 1:
+        raise own.fail(f"has {count:,} trees", "train one tree or more")
+    ensemble = kind.read(own, columns[label].classes(header.where) if task == CLASSIFICATION else ())
     nodes = files.nodes(own.integer(1), own.text(kind.form) or "TFE_RECORDIO")
-    reader = TreeReader(columns, positions, ensemble.leaf)
-    trees = [reader.read(nodes, f"{where}, tree {index}") for index in range(model.trees)]
+    trees = [read_tree(nodes, places, ensemble.leaf, f"{where}, tree {index}") for index in range(count)]
     if next(nodes, None) is not None:
-        raise own.fail(f"has more nodes than those of its {model.trees} trees")
-    engine = Engine.of(trees)
+        raise own.fail(f"has more nodes than those of its {count} trees")
+    fast = all(tree.imputes for tree in trees)
+    small = len(trees) <= QUICK_TREES and all(len(tree.leaves) <= QUICK_LEAVES for tree in trees)
+    engine = Engine(fast, fast and small and not any(tree.detects for tree in trees))
     built = []
     for index, tree in enumerate(trees):
         values = ensemble.values(np.array(tree.leaves, dtype=np.float64), engine)
         built.append(tree.tree(values, ensemble.outputs[index % len(ensemble.outputs)], f"{where}, tree {index}"))
-
-    def feature(position: int) -> Feature:
-        return columns[inputs[position]].feature(position)
-
-    return assembled(built, len(inputs), feature, Provenance("ydf"), where, **ensemble.meaning(engine))
+    features = [column.feature(place) for place, column in places.values()]
+    return assembled(built, len(inputs), features.__getitem__, Provenance("ydf"), where, **ensemble.meaning(engine))
 
 
 def read_live(model: Any) -> Forest:
     """Reads a YDF model in memory into a Forest. Raises ModelError."""
     where = f"YDF {type(model).__name__}"
     if not hasattr(model, "input_features"):
-        raise ModelError(
-            "not a trained model of trees", where=where, do="pass what the method train of a learner returns"
-        )
+        raise ModelError("not a trained model of trees", where=where, do="pass what the method train returns")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model"
         model.save(str(path))
         return read_archive(packed(path, MAX_BYTES), where)
 
 
-def _boosted(model: Model) -> Ensemble:
-    header, loss, width = model.header, model.header.integer(3), max(1, model.header.integer(5, 1))
-    biases, several = header.reals(4), loss == MULTI
-    if model.task != CLASSIFICATION:
-        fine = loss in (*SCORES, POISSON) and width == 1
-    else:
-        fine = len(model.classes) == (width if several else 2) and (several or (loss in BINARY and width == 1))
-    if not fine or len(biases) != width or model.trees % width:
-        what = f"loss {loss} with {width} trees an iteration and {len(model.classes)} classes is not read"
-        raise header.fail(what, "train with one of YDF's own losses for classes, numbers or ranks")
+def _output(node: Message, number: int) -> Message:
+    """Returns the output of a leaf, in the field of its kind."""
+    if not node.has(number):
+        raise node.fail("a leaf without a value")
+    return node.message(number)
 
-    def leaf(node: Message, depth: int) -> tuple[float, ...]:
-        if not node.has(2):
-            raise node.fail("a leaf without a value")
-        return (node.message(2).real(1),)
+
+def _boosted(header: Message, classes: tuple[Label, ...]) -> Ensemble:
+    loss, width, biases = header.integer(3), max(1, header.integer(5, 1)), header.reals(4)
+    several = loss == MULTI
+    known = (MULTI, *BINARY) if classes else (*SCORES, POISSON)
+    fine = loss in known and (width, len(classes)) == ((width, width) if several else (1, 2 if classes else 0))
+    if not fine or len(biases) != width or header.integer(2) % width:
+        what = f"loss {loss} with {width} trees an iteration and {len(classes)} classes is not read"
+        raise header.fail(what, "train with one of YDF's own losses for classes, numbers or ranks")
 
     def meaning(engine: Engine) -> ScoreMeaning:
         wide = not engine.fast and not several
         logits = header.flag(9) and engine.fast  # YDF's generic trees always give probabilities.
         kind: LinkKind = "exp" if loss == POISSON else "identity"
         decision = Decision("none")
-        if model.task == CLASSIFICATION:
+        if classes:
             kind = "identity" if logits else "softmax" if several else "sigmoid"
             # Of two classes YDF compares even logits with 0.5.
             half = 0.5 if logits or several else _half(64 if wide else 32)
@@ -162,10 +136,11 @@ def _boosted(model: Model) -> Ensemble:
             aggregate=Aggregate("sum", "float64" if wide else "float32", bias_first=engine.quick or not engine.fast),
             link=Link(kind),
             decision=decision,
-            classes=model.classes,
+            classes=classes,
         )
 
-    return Ensemble(leaf, lambda numbers, _: numbers, [(k,) for k in range(width)], meaning)
+    outputs = [(k,) for k in range(width)]
+    return Ensemble(lambda node, _: (_output(node, 2).real(1),), lambda numbers, _: numbers, outputs, meaning)
 
 
 def _half(bits: int) -> float:
@@ -179,18 +154,15 @@ def _half(bits: int) -> float:
     return least_float(above, bits)
 
 
-def _random_forest(model: Model) -> Ensemble:
-    header, trees, classes = model.header, model.trees, len(model.classes)
-    votes = header.flag(3, True)
+def _random_forest(header: Message, labels: tuple[Label, ...]) -> Ensemble:
+    votes, trees, classes = header.flag(3, True), header.integer(2), len(labels)
     width = 1 if classes <= 2 else classes
 
     def leaf(node: Message, depth: int) -> Sequence[float]:
         """Returns the values of outputs, then their sum over all classes."""
-        if not node.has(1 if classes else 2):
-            raise node.fail("a leaf without a value")
         if not classes:
-            return (node.message(2).real(1), 1.0)
-        output = node.message(1)
+            return (_output(node, 2).real(1), 1.0)
+        output = _output(node, 1)
         counts = output.message(2).reals(1, 64)
         if votes:
             counts = (np.arange(classes + 1) == output.integer(1)).astype(np.float64)
@@ -199,21 +171,20 @@ def _random_forest(model: Model) -> Ensemble:
             raise node.fail(f"a leaf of {classes} classes has {len(counts) - 1} counts, of the sum {total}")
         return (*counts[-width:], total)
 
-    def values(numbers: Values, engine: Engine) -> Values:
+    def values(numbers: NDArray[np.float64], engine: Engine) -> NDArray[np.float64]:
         counts, totals = numbers[:, :-1], numbers[:, -1:]
         return (counts / (totals * (trees if engine.fast else 1))).astype(np.float32).astype(np.float64)
 
     def meaning(engine: Engine) -> ScoreMeaning:
-        narrow = engine.fast or classes
-        divisor = 1.0 if engine.fast else float(trees)
-        decision = Decision("argmax") if width > 1 else Decision("none")
+        precision: Literal["float32", "float64"] = "float32" if engine.fast or classes else "float64"
+        decision = Decision("argmax" if width > 1 else "none")
         if classes == 2:
             decision = Decision("threshold", _majority(trees, engine) if votes else 0.5)
         return ScoreMeaning(
             n_outputs=width,
-            aggregate=Aggregate("sum", "float32" if narrow else "float64", divisor=divisor),
+            aggregate=Aggregate("sum", precision, divisor=1.0 if engine.fast else float(trees)),
             decision=decision,
-            classes=model.classes,
+            classes=labels,
         )
 
     return Ensemble(leaf, values, [range(width)], meaning)
@@ -227,22 +198,19 @@ def _majority(trees: int, engine: Engine) -> float:
     return (float(np.flatnonzero(sums >= 0.5)[0]) + 0.5) / trees
 
 
-def _isolation(model: Model) -> Ensemble:
-    expected = _path_length(model.header.integer(4))
+def _isolation(header: Message, _: tuple[Label, ...]) -> Ensemble:
+    expected, trees = _path_length(header.integer(4)), header.integer(2)
     if expected <= 0:
-        raise model.header.fail("its trees were trained on one example", "train each tree on two examples or more")
+        raise header.fail("its trees were trained on one example", "train each tree on two examples or more")
 
     def leaf(node: Message, depth: int) -> tuple[float, ...]:
-        count = node.message(6).integer(1)
-        if not node.has(6) or not 0 <= count < 1 << 62:
-            raise node.fail(f"a leaf of {count} examples")
-        return (float(np.float32(depth) + _path_length(count)),)
+        return (float(np.float32(depth) + _path_length(_output(node, 6).integer(1))),)
 
     def meaning(engine: Engine) -> ScoreMeaning:
         aggregate = Aggregate("sum", "float32", divisor=float(expected))
         return ScoreMeaning(n_outputs=1, aggregate=aggregate, link=Link("exp2", slope=-1.0))
 
-    return Ensemble(leaf, lambda numbers, _: numbers / model.trees, [(0,)], meaning)
+    return Ensemble(leaf, lambda numbers, _: numbers / trees, [(0,)], meaning)
 
 
 def _path_length(examples: int) -> np.float32:
@@ -257,16 +225,13 @@ def _path_length(examples: int) -> np.float32:
 class Kind(NamedTuple):
     """A kind of model. form: the header's field for the format of the nodes."""
 
-    header: str
     tasks: tuple[int, ...]
     form: int
-    read: Callable[[Model], Ensemble]
+    read: Callable[[Message, tuple[Label, ...]], Ensemble]
 
 
 KINDS = {
-    "GRADIENT_BOOSTED_TREES": Kind(
-        "gradient_boosted_trees_header.pb", (CLASSIFICATION, REGRESSION, RANKING), 7, _boosted
-    ),
-    "RANDOM_FOREST": Kind("random_forest_header.pb", (CLASSIFICATION, REGRESSION), 7, _random_forest),
-    "ISOLATION_FOREST": Kind("isolation_forest_header.pb", (ANOMALY,), 3, _isolation),
+    "GRADIENT_BOOSTED_TREES": Kind((CLASSIFICATION, REGRESSION, RANKING), 7, _boosted),
+    "RANDOM_FOREST": Kind((CLASSIFICATION, REGRESSION), 7, _random_forest),
+    "ISOLATION_FOREST": Kind((ANOMALY,), 3, _isolation),
 }

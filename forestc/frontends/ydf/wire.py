@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import numpy as np
 from numpy.typing import NDArray
 
 from forestc.errors import DAMAGED, ModelError
 
-Value: TypeAlias = int | bytes
-
 MAX_FIELDS = 1 << 21  # bounds the fields of a message, and the numbers of a packed field
+_SIZES = {1: 8, 5: 4}  # bytes of the wire types of fixed size, which hold floats
 
 
 class Message:
-    """A protobuf message. Methods raise ModelError, with the place, for a field of another type.
-
-    where: the place of the message, for errors.
-    """
+    """A protobuf message. Methods raise ModelError, with the place `where`, for a field of another type."""
 
     __slots__ = ("_fields", "where")
 
@@ -33,7 +27,7 @@ class Message:
         return number in self._fields
 
     def integer(self, number: int, default: int = 0) -> int:
-        value = self._last(number, default)
+        value = self._fields.get(number, [default])[-1]
         if isinstance(value, bytes):
             raise self.fail(f"field {number} is not an integer")
         return value - (1 << 64) if value >> 63 == 1 else value
@@ -42,37 +36,32 @@ class Message:
         return self.integer(number, int(default)) != 0
 
     def data(self, number: int) -> bytes:
-        value = self._last(number, b"")
-        if not isinstance(value, bytes):
-            raise self.fail(f"field {number} is not a text")
-        return value
+        """Returns a text or packed numbers; b"" if the field is absent."""
+        return b"".join(self._parts(number)[-1:])
 
     def text(self, number: int) -> str:
         return self.data(number).decode("utf-8", "ignore")  # as YDF reads texts
 
     def real(self, number: int, bits: int = 32) -> float:
         """Returns a float of 32 or 64 bits; 0 if the field is absent."""
-        values = self.reals(number, bits)
-        return float(values[-1]) if len(values) else 0.0
+        return float([0.0, *self.reals(number, bits)][-1])
 
     def reals(self, number: int, bits: int = 32) -> NDArray[np.float64]:
         """Returns the floats of a repeated field, packed or not."""
-        joined = b"".join(value for value in self._fields.get(number, []) if isinstance(value, bytes))
-        if len(joined) % (bits // 8) or any(isinstance(value, int) for value in self._fields.get(number, [])):
+        joined = b"".join(self._parts(number))
+        if len(joined) % (bits // 8):
             raise self.fail(f"field {number} is not a float of {bits} bits")
         return np.frombuffer(joined, f"<f{bits // 8}").astype(np.float64)
 
     def integers(self, number: int) -> list[int]:
-        """Returns the integers of a repeated field, packed or not. Numbers of 32 bits are not negative here."""
+        """Returns the integers of a repeated field, packed or not; negative ones become very large."""
         result: list[int] = []
         for value in self._fields.get(number, []):
-            if isinstance(value, int):
-                result.append(value)
-                continue
             at = 0
-            while at < len(value) and len(result) < MAX_FIELDS:
+            while isinstance(value, bytes) and at < len(value) and len(result) < MAX_FIELDS:
                 item, at = _varint(value, at, self.where)
                 result.append(item)
+            result += [] if isinstance(value, bytes) else [value]
         return result
 
     def message(self, number: int) -> Message:
@@ -86,34 +75,26 @@ class Message:
         values = self._fields.get(number, [])
         parts = [value for value in values if isinstance(value, bytes)]
         if len(parts) < len(values):
-            raise self.fail(f"field {number} is not a message")
+            raise self.fail(f"field {number} is an integer")
         return parts
 
-    def _last(self, number: int, default: Value) -> Value:
-        return self._fields[number][-1] if number in self._fields else default
 
-
-def _fields(data: bytes, where: str) -> dict[int, list[Value]]:
+def _fields(data: bytes, where: str) -> dict[int, list[int | bytes]]:
     """Returns {field number: its values}. Floats stay bytes."""
-    fields: dict[int, list[Value]] = {}
-    at, end, count = 0, len(data), 0
-    while at < end:
+    fields: dict[int, list[int | bytes]] = {}
+    at, count = 0, 0
+    while at < len(data):
         key, at = _varint(data, at, where)
-        value: Value
-        match key & 7:
-            case 0:
-                value, at = _varint(data, at, where)
-            case 2:
-                size, at = _varint(data, at, where)
-                value, at = data[at : at + size], at + size
-            case 1:
-                value, at = data[at : at + 8], at + 8
-            case 5:
-                value, at = data[at : at + 4], at + 4
-            case _:
-                raise ModelError(f"byte {at} begins no protobuf field", where=where, do=DAMAGED)
+        value: int | bytes
+        if key & 7 == 0:
+            value, at = _varint(data, at, where)
+        elif key & 7 in (1, 2, 5):
+            size, at = _varint(data, at, where) if key & 7 == 2 else (_SIZES[key & 7], at)
+            value, at = data[at : at + size], at + size
+        else:
+            raise ModelError(f"byte {at} begins no protobuf field", where=where, do=DAMAGED)
         count += 1
-        if at > end or count > MAX_FIELDS:
+        if at > len(data) or count > MAX_FIELDS:
             what = f"has more than {MAX_FIELDS:,} fields" if count > MAX_FIELDS else "ends within a field"
             raise ModelError(what, where=where, do=DAMAGED)
         fields.setdefault(key >> 3, []).append(value)
