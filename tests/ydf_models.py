@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import gzip
 import struct
+import zipfile
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +132,15 @@ class Folder:
         for name, data in self.files(**how).items():
             (path / name).write_bytes(data)
         return path
+
+
+def archived(files: dict[str, bytes]) -> bytes:
+    """Returns a zip archive of a folder's files."""
+    stream = BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        for name, data in files.items():
+            archive.writestr(name, data)
+    return stream.getvalue()
 
 
 def node_file(records: list[bytes], form: str) -> bytes:

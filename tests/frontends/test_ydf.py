@@ -22,6 +22,7 @@ from ydf_models import (
     NUMBER,
     SET,
     Folder,
+    archived,
     column,
     contains,
     higher,
@@ -40,14 +41,6 @@ from forestc.frontends import read_bytes
 NAN = float("nan")
 JUST = float(np.float32(0.1))
 BELOW = float(np.nextafter(np.float32(0.1), np.float32(0)))
-
-
-def archived(files):
-    stream = BytesIO()
-    with zipfile.ZipFile(stream, "w") as archive:
-        for name, data in files.items():
-            archive.writestr(name, data)
-    return stream.getvalue()
 
 
 def read(files, where="m.zip"):
