@@ -11,6 +11,7 @@ import pytest
 
 import forestc
 from forestc.forest.numbers import Category
+from forestc.forest.text import print_forest
 
 ydf = pytest.importorskip("ydf")
 ydf.verbose(0)
@@ -165,6 +166,17 @@ def test_leaves_have_ydf_s_numbers(tmp_path):
     columns, rows = hard_rows(forest, columns, 1, 500)
     others = {"label": np.array(["0"] * 500), "group": np.array(["0"] * 500, object)}
     assert (model.predict_leaves(columns | others) == forestc.evaluate(forest, rows).leaves).all()
+
+
+def test_compressed_nodes_are_the_same_forest(tmp_path):
+    from ydf.model.generic_model import NodeFormat
+
+    model, _ = trained(9)
+    for name in ("BLOB_SEQUENCE", "BLOB_SEQUENCE_GZIP"):
+        model.set_node_format(NodeFormat[name])
+        model.save(str(tmp_path / name))
+    texts = {print_forest(forestc.load(path)).split("\n", 2)[2] for path in tmp_path.iterdir()}
+    assert len(texts) == 1 and len({len(next(path.glob("nodes*")).read_bytes()) for path in tmp_path.iterdir()}) == 2
 
 
 def test_a_learner_is_refused():

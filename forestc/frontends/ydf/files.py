@@ -16,6 +16,7 @@ from forestc.frontends.ydf.wire import Message
 from forestc.system.reading import file_bytes
 
 MAX_RATIO = 100  # bounds the bytes that a compressed byte may become, beyond the first MiB
+MAX_UNPACKED = 1 << 30  # bounds the bytes that compressed files become
 
 MEMBER = r"([^/]+/)?[^/]*data_spec\.pb"  # matches the file in an archive that tells a model
 _SPEC = "data_spec.pb"
@@ -85,7 +86,7 @@ def opened(data: bytes, where: str) -> ModelFiles:
 
 
 def _most(data: bytes) -> int:
-    return (1 << 20) + MAX_RATIO * len(data)
+    return max(len(data), min((1 << 20) + MAX_RATIO * len(data), MAX_UNPACKED))
 
 
 def _records(data: bytes, form: str, where: str) -> Iterator[bytes]:
