@@ -54,6 +54,8 @@ def output_note(field: Field) -> str:
 
 
 def result_meaning(field: Field) -> str:
+    if field.port.kind == "second":
+        return "index of the second best class"
     return "index of the class" if field.port.kind == "label" else "one step is worth the manifest's scale"
 
 

@@ -106,7 +106,7 @@ class NetlistEngine:
 
     def __init__(self, design: Written, folder: Path) -> None:
         self.tool = "hw_sim"
-        self.netlist = design.netlist
+        self.forest, self.netlist = design.forest, design.netlist
         self.compiled: Simulator | None = None
 
     def compare(self, vectors: Vectors, evaluation: Evaluation) -> Difference:
@@ -115,7 +115,7 @@ class NetlistEngine:
             announce()
             self.compiled = self.compiled or Simulator(self.netlist)
             run = self.compiled.run
-        return difference(simulated(run, self.netlist, vectors.words), results(self.netlist, evaluation))
+        return difference(simulated(run, self.netlist, vectors.words), results(self.forest, self.netlist, evaluation))
 
 
 class BenchEngine:
@@ -130,7 +130,7 @@ class BenchEngine:
         programs = [path for program in self.programs if (path := find(program))]
         if len(programs) < len(self.programs):
             raise MissingToolError(f"{self.title} was not found", do=f"install {self.programs[0]}")
-        self.netlist, self.folder = design.netlist, folder
+        self.forest, self.netlist, self.folder = design.forest, design.netlist, folder
         self.inputs, self.outputs = input_fields(self.netlist), output_fields(self.netlist)
         self.bench = hdl.module_name(self.netlist) + self.ending
         files, bench = design.manifest["files"], self.roles[-1]
@@ -143,7 +143,7 @@ class BenchEngine:
         raise NotImplementedError
 
     def compare(self, vectors: Vectors, evaluation: Evaluation) -> Difference:
-        expected = results(self.netlist, evaluation)
+        expected = results(self.forest, self.netlist, evaluation)
         lines = hdl.vector_lines(
             self.inputs, self.outputs, pack(self.inputs, vectors.words), pack(self.outputs, expected)
         )

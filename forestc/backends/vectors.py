@@ -13,6 +13,7 @@ from forestc.forest.boundary import boundary_inputs
 from forestc.forest.evaluate import Evaluation, encode_numbers, evaluate_words
 from forestc.forest.ir import Forest
 from forestc.forest.numbers import Fixed, Ordered, WordArray, key_value, word_range
+from forestc.forest.outputs import runners_up
 from forestc.netlist.ir import Netlist
 from forestc.rows.batches import Rows
 
@@ -113,19 +114,22 @@ def disturbed(forest: Forest, raw: NDArray[np.float64]) -> NDArray[np.float64]:
     return rows
 
 
-def results(netlist: Netlist, evaluation: Evaluation) -> NDArray[np.int64]:
-    """Returns the evaluator's results in the order of the netlist's outputs: (rows, fields) of label, score0, ..."""
+def results(forest: Forest, netlist: Netlist, evaluation: Evaluation) -> NDArray[np.int64]:
+    """Returns the evaluator's results in the order of the netlist's outputs: (rows, fields) of label, score0, ...
+    forest: the quantized forest of both."""
     columns: list[NDArray[Any]] = []
     for port, _ in netlist.outputs:
         if port.kind == "label":
             columns.append(evaluation.index.reshape(len(evaluation.index), -1)[:, port.index])
         elif port.kind == "score":
             columns.append(evaluation.scores[:, port.index])
+        elif port.kind in ("second", "distance"):
+            columns.append(runners_up(forest, evaluation)[port.kind == "distance"][:, port.index])
     return np.stack(columns, axis=1).astype(np.int64)
 
 
 def expected(forest: Forest, netlist: Netlist, words: WordArray) -> NDArray[np.int64]:
-    return results(netlist, evaluate_words(forest, words))
+    return results(forest, netlist, evaluate_words(forest, words))
 
 
 def values_of(forest: Forest, evaluation: Evaluation) -> NDArray[np.float64]:

@@ -48,7 +48,7 @@ class BoardEngine:
             return replace(difference(got, expected), left_out=left_out, why=why)
         if self.board.identity.target == Target.ENGINE:
             return difference(got, results_of(self.design.engine, evaluation))
-        return difference(got, results(self.design.netlist, evaluation))
+        return difference(got, results(forest, self.design.netlist, evaluation))
 
     def _some(self, words: NDArray[Any]) -> NDArray[np.int64]:
         if is_ended():  # A board is slow, and the user waits for the end of the check.

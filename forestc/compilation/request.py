@@ -123,8 +123,12 @@ class Request:
         self.lowering  # noqa: B018  rejects an invalid latency or outputs
 
     def _check_outputs(self) -> None:
-        """Raises OptionError for passes that change or judge what margins and leaves are."""
+        """Raises OptionError for targets and passes that do not keep the outputs."""
         given, level = self.options, self.level
+        without = [name for name in self.targets if gives((name,), Gives.WALKERS)]
+        if "second" in self.words.kinds and without:
+            what = f"{without[0]} gives no second class"
+            raise OptionError(what, where=opt.outputs, do=f"leave {without[0]} out of {opt.target}")
         if self.words.read is None:
             return
         if given.held_out is not None or (self.named is None and level in SEARCHING):

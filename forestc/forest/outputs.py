@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from forestc.forest.builder import changed, changed_tree
+from forestc.forest.evaluate import Evaluation, decide
 from forestc.forest.ir import LEAF, Aggregate, Decision, Forest, Link
 
 
@@ -50,10 +52,28 @@ def leaves_of(forest: Forest) -> Forest:
     )
 
 
+def runners_up(forest: Forest, evaluation: Evaluation) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Returns two arrays (rows, targets) of a quantized forest: the class that wins without the best one, and the
+    distance of both scores. Of classes decided by a threshold it is the distance of the score from the threshold."""
+    rows = np.arange(len(evaluation.scores))
+    seconds, distances = [], []
+    for best, part in zip(evaluation.index.reshape(len(rows), -1).T, forest.targets, strict=True):
+        scores = evaluation.scores[:, part.start : part.stop]
+        if part.decision.kind == "threshold":
+            seconds.append(1 - best)
+            distances.append(np.abs(scores[:, -1] - int(part.decision.threshold)))
+            continue
+        others = scores.copy()
+        others[rows, best] = np.iinfo(np.int64).min
+        seconds.append(decide(part.decision, others, others))
+        distances.append(scores[rows, best] - scores[rows, seconds[-1]])
+    return np.stack(seconds, axis=1), np.stack(distances, axis=1)
+
+
 class Words(NamedTuple):
     """The words that a design returns for a value of `--outputs`."""
 
-    kinds: tuple[Literal["label", "score"], ...]  # of ports
+    kinds: tuple[Literal["label", "second", "distance", "score"], ...]  # of ports
     read: Callable[[Forest], Forest] | None = None  # makes the forest that gives them; None: the model
 
 
@@ -64,4 +84,10 @@ OUTPUTS: Mapping[str, Words] = {
     "both": Words(("label", "score")),
     "margins": Words(("score",), margins_of),
     "leaves": Words(("score",), leaves_of),
+    "top2": Words(("label", "second", "distance")),
 }
+
+
+def kinds_of(outputs: str) -> tuple[str, ...]:
+    """Returns the kinds of words that these outputs name; none for auto, which depends on the model."""
+    return OUTPUTS[outputs].kinds if outputs in OUTPUTS else ()

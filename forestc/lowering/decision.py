@@ -11,7 +11,7 @@ from forestc.forest.ir import Decision, Part
 from forestc.lowering.draft import Draft
 from forestc.lowering.sums import Sum, balanced, plus
 from forestc.netlist.builder import NetlistBuilder, width_for
-from forestc.netlist.ir import FALSE, Net
+from forestc.netlist.ir import FALSE, Net, WordType
 
 
 def label_of(draft: Draft, part: Part, sums: Sequence[Sum]) -> Net:
@@ -54,6 +54,11 @@ def raised(draft: Draft, sums: Sequence[Sum], least: int | None = None) -> list[
 def argmax(builder: NetlistBuilder, scores: Sequence[Net], last: bool) -> Net:
     """Returns the net that holds the index of the largest score. last: True if the last of equal scores wins; otherwise
     the first wins."""
+    return winner(builder, scores, last)[1]
+
+
+def winner(builder: NetlistBuilder, scores: Sequence[Net], last: bool) -> tuple[Net, Net]:
+    """Returns the nets of the largest score and of its index, as `argmax` does."""
     word = width_for(0, len(scores) - 1)
 
     def better(first: tuple[Net, Net], second: tuple[Net, Net]) -> tuple[Net, Net]:
@@ -61,7 +66,32 @@ def argmax(builder: NetlistBuilder, scores: Sequence[Net], last: bool) -> Net:
         return builder.mux(wins, second[0], first[0]), builder.mux(wins, second[1], first[1])
 
     entrants = [(score, builder.const(index, word)) for index, score in enumerate(scores)]
-    return balanced(entrants[::-1] if last else entrants, better)[1]
+    return balanced(entrants[::-1] if last else entrants, better)
+
+
+def runner_up(draft: Draft, decision: Decision, sums: Sequence[Sum], best: Net) -> tuple[Net, Net]:
+    """Returns the nets of the second best class, and of the distance of the two scores, signed. best: the net of the
+    class index; a threshold's distance is that of the score from it."""
+    builder = draft.builder
+    if decision.kind == "threshold":
+        needed, net = int(decision.threshold) - sums[-1].offset, sums[-1].net
+        most = builder.type_of(net).high
+        word = width_for(-most - abs(needed) - 1, most + abs(needed))
+        above = builder.add((net, builder.const(-needed, word)), word)
+        below = builder.add((builder.not_(net), builder.const(needed - most, word)), word)
+        return builder.not_(best), builder.mux(best, above, below)
+    scores, last = [score.net for score in raised(draft, sums)], decision.ties == "last"
+    bits = builder.type_of(scores[0]).width
+    word, top = WordType(bits + 1, False), 1 << bits
+    none = builder.const(0, word)  # below every other score, as these get one more bit
+    others = [
+        builder.mux(builder.in_set(best, {index}), none, builder.add((score, builder.const(top, word)), word))
+        for index, score in enumerate(scores)
+    ]
+    score, second = winner(builder, others, last)
+    wide = WordType(bits + 2, True)
+    rest = builder.const(1 - top, wide)  # of what inverting adds
+    return second, builder.add((winner(builder, scores, last)[0], builder.not_(score), rest), wide)
 
 
 def largest_of(builder: NetlistBuilder, words: Sequence[Net]) -> Net:

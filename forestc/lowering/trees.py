@@ -8,16 +8,16 @@ from typing import Literal, TypeAlias, get_args
 from forestc.errors import ModelError, OptionError, known_names, opt
 from forestc.forest.ir import Forest
 from forestc.forest.outputs import LABEL, OUTPUTS, SCORES, Words
-from forestc.lowering.decision import label, label_of
+from forestc.lowering.decision import label, label_of, runner_up
 from forestc.lowering.draft import Draft, Witness
 from forestc.lowering.extremes import extreme_of, prioritized, refuse_extremes_of_parts
 from forestc.lowering.sums import TABLE_BITS, plus, sums_of
 from forestc.lowering.timing import DEFAULT_FAMILY, DELAYS, pipelined
 from forestc.lowering.votes import COMBINED
 from forestc.netlist.ir import BIT, Netlist
-from forestc.netlist.ports import IN_VALID, OUT_VALID, PLAIN, Clocking, label_port, score_port
+from forestc.netlist.ports import IN_VALID, OUT_VALID, PLAIN, Clocking, label_port, score_port, target_port
 
-Outputs: TypeAlias = Literal["auto", "label", "scores", "both", "margins", "leaves"]
+Outputs: TypeAlias = Literal["auto", "label", "scores", "both", "margins", "leaves", "top2"]
 
 
 @dataclass(frozen=True)
@@ -82,6 +82,10 @@ def unregistered(forest: Forest, options: LoweringOptions) -> tuple[Netlist, Wit
             elif net is None:
                 net = label(draft, part.decision, here)
             draft.builder.output(label_port(index, len(targets)), net)
+            if "second" in kinds:
+                second, distance = runner_up(draft, part.decision, here, net)
+                draft.builder.output(target_port("second", index, len(targets)), second)
+                draft.builder.output(target_port("distance", index, len(targets)), distance)
     if "score" in kinds:
         for output, total in enumerate(sums):
             draft.builder.output(score_port(output), plus(draft, total, total.offset).net)

@@ -17,11 +17,12 @@ from forestc.backends.table import TARGETS
 from forestc.fields.options import options_of, record_schema, schema_of
 from forestc.forest.ir import Forest
 from forestc.forest.numbers import Fixed, word_range
+from forestc.forest.outputs import OUTPUTS
 from forestc.forest.text import print_forest
 from forestc.forest.words import word_example
 from forestc.lowering.draft import feature_word
 from forestc.netlist.ir import Netlist
-from forestc.netlist.ports import Clocking, label_port, score_port
+from forestc.netlist.ports import Clocking, Port, score_port, target_port
 from forestc.options.compile import CompileOptions
 from forestc.system.records import COUNT, FIGURE, INNER_PATH, TEXT, Schema
 
@@ -141,7 +142,9 @@ def manifest(
             }
             for index, feature in enumerate(forest.features)
         ],
-        "outputs": _results(forest) if hardware is None else [_output(forest, field) for field in hardware.outputs],
+        "outputs": _results(forest, options["outputs"])
+        if hardware is None
+        else [_output(forest, field) for field in hardware.outputs],
         "latency_cycles": hardware and hardware.latency,
         "initiation_interval": hardware and 1,
         "classes": [list(p.classes) for p in forest.targets] if len(forest.targets) > 1 else list(forest.classes),
@@ -189,16 +192,22 @@ def _output(forest: Forest, field: Field) -> dict[str, Any]:
         "offset": field.offset,
         "bits": field.word.width,
         "signed": field.word.signed,
-        "scale": 1 if field.port.kind == "label" else _scale(forest, field.port.index),
+        "scale": _scale_of(forest, field.port),
     }
 
 
-def _results(forest: Forest) -> list[dict[str, Any]]:
+def _results(forest: Forest, outputs: str) -> list[dict[str, Any]]:
     """Returns the manifest's list of outputs for a design without hardware. Names are those of hardware outputs."""
-    count = len(forest.targets)
-    labels = [{"name": label_port(index, count).name, "scale": 1} for index in range(count if forest.decides else 0)]
-    scores = range(forest.n_scores)
-    return [*labels, *({"name": score_port(index).name, "scale": _scale(forest, index)} for index in scores)]
+    count, kinds = len(forest.targets), OUTPUTS["top2" if outputs == "top2" else "label"].kinds
+    ports = [target_port(kind, index, count) for index in range(count if forest.decides else 0) for kind in kinds]
+    ports += [score_port(index) for index in range(forest.n_scores)]
+    return [{"name": port.name, "scale": _scale_of(forest, port)} for port in ports]
+
+
+def _scale_of(forest: Forest, port: Port) -> float | None:
+    if port.kind in ("label", "second"):
+        return 1
+    return _scale(forest, port.index if port.kind == "score" else forest.targets[port.index].start)
 
 
 def _scale(forest: Forest, output: int) -> float | None:

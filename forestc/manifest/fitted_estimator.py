@@ -10,8 +10,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from forestc.errors import OptionError
 from forestc.forest.evaluate import Evaluation
 from forestc.forest.ir import Forest, Part
+from forestc.forest.outputs import runners_up
 from forestc.rows.encode import encode
 
 ROWS_AT_ONCE = 65536
@@ -77,6 +79,33 @@ class FittedEstimator:
         if not self.model.decides or len(self.model.targets) > 1:
             raise AttributeError("the model has no decision function")
         return self._decision_function
+
+    def top2(self, X: object) -> tuple[NDArray[Any], NDArray[np.float64]]:
+        """Returns the two best classes, and the distance of their scores.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (rows, columns)
+            Rows with the model's columns.
+
+        Returns
+        -------
+        labels : array of shape (rows, 2)
+            Class labels, the best first.
+        distance : float64 array of shape (rows,)
+            In the model's units. If one score decides, its distance from the threshold.
+
+        Raises
+        ------
+        OptionError
+            If the model is a regression or has several targets.
+        """
+        if not self.model.decides or len(self.model.targets) > 1:
+            raise OptionError("no single target has classes", where="top2", do="call predict")
+        evaluation = self._evaluated(X)
+        second, distance = runners_up(self.forest, evaluation)
+        labels = np.asarray(self.forest.targets[0].classes)[np.column_stack([evaluation.index, second])]
+        return labels, distance[:, 0] * float(self.forest.scale or 1.0)
 
     @property
     def classes_(self) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-PortKind: TypeAlias = Literal["word", "valid", "label", "score"]
+PortKind: TypeAlias = Literal["word", "valid", "label", "second", "distance", "score"]
 Reset: TypeAlias = Literal["none", "sync", "async"]
 
 
@@ -15,12 +15,14 @@ class Port:
 
     name: unique among inputs and among outputs. kind: what the port carries:
 
-    | kind  | an input                                | an output                            |
-    |-------|-----------------------------------------|--------------------------------------|
-    | word  | the word of feature `index`             | any word                             |
-    | valid | whether the words of this cycle count   | whether the results of this cycle do |
-    | label |                                         | the class index of target `index`    |
-    | score |                                         | score `index`                        |
+    | kind     | an input                                | an output                                      |
+    |----------|-----------------------------------------|------------------------------------------------|
+    | word     | the word of feature `index`             | any word                                       |
+    | valid    | whether the words of this cycle count   | whether the results of this cycle do           |
+    | label    |                                         | the class index of target `index`              |
+    | second   |                                         | the class index of its second best class       |
+    | distance |                                         | the distance of the scores of its best classes |
+    | score    |                                         | score `index`                                  |
 
     title: the feature's name in the model. meaning: a sentence on how the port's words are computed.
     """
@@ -66,4 +68,9 @@ def score_port(index: int) -> Port:
 
 def label_port(index: int, targets: int) -> Port:
     """Returns the output port of a target's class index. Its name has a number if there are several targets."""
-    return Port("label" if targets == 1 else f"label{index}", "label", index)
+    return target_port("label", index, targets)
+
+
+def target_port(kind: PortKind, index: int, targets: int) -> Port:
+    """Returns an output port of a target, named by its kind and, if there are several targets, a number."""
+    return Port(kind if targets == 1 else f"{kind}{index}", kind, index)

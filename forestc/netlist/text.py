@@ -68,7 +68,7 @@ def operation(kind: type[Cell]) -> str:
 
 _OF_NETS = {operation(kind): kind for kind in (*get_args(ir.Gate), ir.Mux, ir.Shift, ir.Compare, ir.Register)}
 _TEXT = r'"(?:[^"\\]|\\.)*"'
-_PORT = rf"(?:  (?P<kind>word|valid|label|score) (?P<index>\d+)(?: (?P<title>{_TEXT}) (?P<meaning>{_TEXT}))?)?"
+_PORT = rf"(?:  (?P<kind>{'|'.join(get_args(PortKind))}) (?P<index>\d+)(?: (?P<title>{_TEXT}) (?P<meaning>{_TEXT}))?)?"
 _HEAD = re.compile(
     rf"netlist (?P<name>{_TEXT})(?: (?P<title>{_TEXT}))?(?:  reset (?P<reset>sync|async))?(?P<enable>  enable)?"
 )

@@ -187,7 +187,8 @@ class _ModelAndHardware:
         "auto",
         "--outputs",
         "what the design returns. Hardware: label, scores or both; auto: the label, or a regression's scores. All "
-        "targets: margins (the scores before the link, of all classes) or leaves (the library's numbers of the leaves)",
+        "targets: margins (the scores before the link, of all classes) or leaves (the library's numbers of the "
+        "leaves). top2: the two best classes, and the distance of their scores",
     )
     device: str | None = option(
         None,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import numpy as np
 import pytest
 from contract.kind import hard_rows
@@ -11,7 +13,9 @@ from thinned import thinned
 
 import forestc
 from forestc.errors import OptionError
-from forestc.forest.outputs import leaves_of, margins_of
+from forestc.forest.outputs import OUTPUTS, leaves_of, margins_of
+from forestc.lowering.trees import Outputs
+from forestc.netlist.ports import PortKind
 from forestc.passes import PASSES
 from forestc.passes.base import parse_passes
 from forestc.passes.pipeline import run_passes
@@ -66,12 +70,33 @@ def test_a_folder_predicts_margins_of_all_classes(tmp_path):
     assert any(", ".join(model.classes_) in note for note in design.model.provenance.notes)
 
 
+def test_the_two_best_classes_and_their_distance(tmp_path):
+    model, X, design = compiled(tmp_path, outputs="top2", level=0)
+    labels, distance = design.top2(X)
+    shares = np.sort(model.predict_proba(X), axis=1)
+    assert np.array_equal(labels[:, 0], model.predict(X))
+    assert (labels[:, 0] != labels[:, 1]).all()
+    assert np.allclose(distance, shares[:, -1] - shares[:, -2], atol=1e-4)
+    best = model.predict_proba(X)[np.arange(len(X)), np.searchsorted(model.classes_, labels[:, 1])]
+    assert np.allclose(best, shares[:, -2])
+    names = [entry["name"] for entry in design.manifest["outputs"]]
+    assert names == ["label", "second", "distance"]
+    scales = [entry["scale"] for entry in design.manifest["outputs"]]
+    assert scales == [1, 1, design.forest.scale]
+
+
+def test_every_name_of_outputs_has_its_words():
+    assert set(get_args(Outputs)) == {"auto", *OUTPUTS}
+    assert {kind for words in OUTPUTS.values() for kind in words.kinds} <= set(get_args(PortKind))
+
+
 @pytest.mark.parametrize(
     ("more", "message"),
     [
         ({"outputs": "leaves", "passes": "prune-trees,round-leaves"}, "outputs=: prune-trees.*passes="),
         ({"outputs": "leaves", "level": 2}, "outputs=: -O2.*-O1"),
         ({"outputs": "margins", "held_out": 0.2}, "outputs=: held_out=.*without"),
+        ({"outputs": "top2", "targets": "engine"}, "outputs=: engine.*out of targets="),
         ({"outputs": "leafs"}, "outputs=: 'leafs'.*did you mean 'leaves'"),
     ],
 )

@@ -20,6 +20,7 @@ from forestc.backends.vectors import Vectors, disturbed, values_of
 from forestc.errors import MissingToolError
 from forestc.forest.evaluate import Evaluation, evaluate_words
 from forestc.forest.ir import Forest
+from forestc.forest.outputs import kinds_of, runners_up
 from forestc.rows.encode import encode
 from forestc.toolchain.compilers import STRICT, c_compiler, sanitizers, version
 from forestc.toolchain.program_cache import cached_program
@@ -39,6 +40,7 @@ class CEngine:
         options = c_options_of(design.manifest["options"]["c"])
         self.inputs = inputs = inputs_of(self.forest, options.c_inputs, options.c_types)
         self.quantizes, self.seen = options.quantizes, 0
+        self.two_best = "second" in kinds_of(design.manifest["options"]["outputs"])
         self.rows = rows_of(self.forest, row_type(self.forest, options.c_quantizer).name) if self.quantizes else inputs
         prefix = identifier(self.forest.name)
         self.shown = shown(self.forest, prefix, options.c_values)
@@ -65,6 +67,7 @@ class CEngine:
             names=len(self.forest.targets[0].classes),
             targets=len(self.forest.targets),
             label_type=c_types.label_type(self.forest),
+            two_best=self.two_best,
         )
         (folder / "main.c").write_text(main)
         command = [compiler, "-O1", *STRICT, *sanitizers(compiler), "main.c", "-o", "program"]
@@ -92,6 +95,9 @@ class CEngine:
         out = run_tool([str(self.folder / "program")], self.folder, data=np.concatenate(parts, axis=1).tobytes())
         index = evaluation.index.reshape(len(rows), math.prod(evaluation.index.shape[1:]))
         expected = [np.zeros((len(rows), 1), dtype=np.int64), index, evaluation.scores]
+        if self.two_best:  # of each target, one after the other
+            both = np.stack(runners_up(self.forest, evaluation), axis=2)
+            expected.append(both.reshape(len(rows), 2 * len(self.forest.targets)))
         expected += [encode(self.forest, rows)] * self.quantizes
         exact = None if self.shown is None else values_of(self.forest, evaluation)
         if exact is not None:

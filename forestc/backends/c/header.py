@@ -5,6 +5,8 @@ For every input, the C gives the labels and scores of the quantized forest.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from forestc.backends.c.choice import check, chosen_layout
 from forestc.backends.c.combined import CombinedScores
 from forestc.backends.c.inputs import inputs_of
@@ -15,7 +17,7 @@ from forestc.backends.c.trees import TreeContext
 from forestc.backends.c.types import FLOATS, asserted, constant, label_type, labels_are_text, score_type, size_of
 from forestc.backends.c.values import TABLE, shown
 from forestc.backends.names import c_string, feature_name, identifier, plain
-from forestc.forest.ir import Feature, Forest
+from forestc.forest.ir import Feature, Forest, Part
 from forestc.forest.words import word_note
 from hdl_templates import render
 
@@ -23,10 +25,21 @@ from hdl_templates import render
 def emit(forest: Forest, options: COptions | None = None) -> dict[str, str]:
     """Returns {file name: text} of the header. Raises OptionError for options that do not suit the forest or each
     other."""
-    options = options or COptions()
+    return emit_with(forest, options or COptions(), ())
+
+
+def emit_with(forest: Forest, options: COptions, kinds: Sequence[str]) -> dict[str, str]:
+    """Returns the header, with a function for the second best class if it is among the outputs. kinds: of outputs."""
     check(options)
     prefix = identifier(forest.name)
-    return {f"{prefix}.h": render("c/header.h.j2", **_Header(forest, prefix, options).view())}
+    view = _Header(forest, prefix, options).view()
+    two_best = [(part, _threshold(part)) for part in forest.targets] if "second" in kinds else []
+    return {f"{prefix}.h": render("c/header.h.j2", two_best=two_best, **view)}
+
+
+def _threshold(part: Part) -> str:
+    """Returns the threshold of a target as C, or "" if its largest score decides."""
+    return constant(int(part.decision.threshold)) if part.decision.kind == "threshold" else ""
 
 
 class _Header:

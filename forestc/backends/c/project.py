@@ -12,6 +12,7 @@ from forestc.backends.c.options import COptions, c_options_of
 from forestc.backends.c.selftest import Answers
 from forestc.backends.names import identifier
 from forestc.forest.ir import Forest
+from forestc.forest.outputs import kinds_of
 from hdl_templates import render
 
 if TYPE_CHECKING:
@@ -79,7 +80,8 @@ def emit(forest: Forest, options: COptions, answers: Answers, design_hash: str) 
 def written(source: Source, *_: object) -> list[Artifact]:
     """Returns all files of the target c."""
     options = c_options_of(source.options["c"])
-    files = named("c", ("c",), header.emit(source.forest, options))
+    kinds = kinds_of(source.options["outputs"])
+    files = named("c", ("c",), header.emit_with(source.forest, options, kinds))
     return files + artifacts("c", emit(source.forest, options, source.answers(), source.hash))
 
 

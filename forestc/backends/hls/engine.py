@@ -34,7 +34,7 @@ class HlsEngine:
             raise MissingToolError(
                 "the ap_types headers are not installed", where=PYTHON, do='pip install "forestc[hls]"'
             )
-        self.netlist = design.netlist
+        self.forest, self.netlist = design.forest, design.netlist
         self.folder = folder
         top = hls.top_name(self.netlist)
         for role in ("hls", "hls_header"):
@@ -54,7 +54,7 @@ class HlsEngine:
         self.tool = f"{version(compiler)}, ap_types"
 
     def compare(self, vectors: Vectors, evaluation: Evaluation) -> Difference:
-        expected = results(self.netlist, evaluation)
+        expected = results(self.forest, self.netlist, evaluation)
         words = vectors.words if vectors.words.shape[1] else np.zeros((len(expected), 1), dtype=np.int64)
         out = run_tool([str(self.folder / "program")], self.folder, data=words.astype("<i8").tobytes(), seconds=3600)
         return difference(rows_of_numbers(out, "<i8", expected.shape[1]), expected)

@@ -21,7 +21,7 @@ class VerilatorEngine:
 
     def __init__(self, design: Written, folder: Path) -> None:
         tool = verilator.need_verilator()
-        self.netlist = design.netlist
+        self.forest, self.netlist = design.forest, design.netlist
         self.inputs, self.outputs = input_fields(self.netlist), output_fields(self.netlist)
         self.folder = folder
         source = self._source(design)
@@ -44,7 +44,7 @@ class VerilatorEngine:
         data = packed_bytes(self.inputs, vectors.words).astype("<u4").tobytes()
         out = run_tool([str(self.program)], self.folder, data=data)
         lanes = rows_of_numbers(out, "<u4", self.y_lanes)
-        return difference(unpacked(self.outputs, lanes), results(self.netlist, evaluation))
+        return difference(unpacked(self.outputs, lanes), results(self.forest, self.netlist, evaluation))
 
 
 class IcarusEngine(BenchEngine):

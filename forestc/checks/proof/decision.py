@@ -150,6 +150,32 @@ def prove_decision(evidence: Evidence, label: Operand, decision: Decision, sums:
         raise UnprovedError(f"{named(label)} decides otherwise at {wrong[0]}{evidence.absent_note()}", wrong[1])
 
 
+def prove_runner_up(evidence: Evidence, nets: tuple[Net, Net], decision: Decision, sums: list[Form]) -> None:
+    """Proves that two nets hold the second best class and the distance of the scores, for all values of the sums.
+    Raises UnprovedError or TimeoutError."""
+    second, distance = nets
+    types = evidence.netlist.types
+    solver = Solver(evidence.forest, evidence.netlist, seconds=FREE_SECONDS)
+    held = evidence.sums_below(distance, {form[0] for form in sums if form[0]})
+    reach = [bound for form in [*sums, *(form for form, _ in held)] for bound in evidence.span(form)]
+    most = max(abs(bound) for bound in [*reach, int(decision.threshold)])
+    width = max([most.bit_length() + 3, types[distance].width + 1, *(types[net].width for _, net in held)])
+    wide = WordType(width, True)
+    words = {
+        form[0]: solver.word(f"sum{index}", wide, 0, evidence.span((form[0], 0))[1])
+        for index, form in enumerate([*(form for form, _ in held), *sums]) if form[0]
+    }  # fmt: skip
+    scores = [
+        solver.plus(words[form[0]], form[1], width) if form[0] else solver.constant(form[1], width) for form in sums
+    ]
+    cuts = {net: solver.low_bits(solver.plus(words[form[0]], form[1], width), types[net].width) for form, net in held}
+    meant = solver.runner_up(scores, decision)
+    for net, right in zip((second, distance), meant, strict=True):
+        wrong = solver.differ(solver.resized(solver.net(net, cuts), types[net], width), right)
+        if wrong is not None:
+            raise UnprovedError(f"{named(net)} differs if {solver.described(wrong)}{evidence.absent_note()}")
+
+
 def is_lone_tree(evidence: Evidence, label: Operand, part: Part) -> bool:
     """Returns True if a member model (part) has a single tree and `label` is proved to be that tree's class."""
     lone = lone_tree(evidence.forest, part)

@@ -10,6 +10,7 @@ A solver can't prove all at once, so the proof has parts:
 | curves   | a net holds a part's value for a class in a weighted average                       |
 | scores   | each sum adds the nets of its trees, each once, and a constant, and can't overflow |
 | decision | the class is the one that the sums decide, or the result is their median           |
+| second   | the second best class, and the distance, are those of the sums                     |
 | whole    | all results at once; only if another part fails or trees are not added             |
 
 The lowering names the net of each value, and the proof verifies it. Registers count as wires.
@@ -20,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from forestc.checks.proof.averages import ShareProof, prove_step_function
-from forestc.checks.proof.decision import MOST_NODES, is_lone_tree, prove_decision
+from forestc.checks.proof.decision import MOST_NODES, is_lone_tree, prove_decision, prove_runner_up
 from forestc.checks.proof.evidence import TREES_SECONDS, Evidence, Form, form_of, named, prove_trees
 from forestc.checks.proof.parts import Proof, ProofPart, Running, UnprovedError
 from forestc.checks.proof.solver import Counterexample, Solver, Term
@@ -28,8 +29,10 @@ from forestc.checks.proof.whole import ForestMeaning, equal_everywhere, wrong_re
 from forestc.forest.ir import Forest, Part
 from forestc.lowering.draft import Operand, Witness, feature_word
 from forestc.netlist.ir import Const, Input, Net, Netlist, Not, Register
-from forestc.netlist.ports import IN_VALID, OUT_VALID, Port, label_port, score_port
+from forestc.netlist.ports import IN_VALID, OUT_VALID, Port, PortKind, label_port, score_port, target_port
 from forestc.netlist.verify import verify
+
+SECOND: tuple[PortKind, PortKind] = "second", "distance"  # of a second best class
 
 
 def prove_votes(evidence: Evidence, sums: list[Form]) -> list[Form]:
@@ -177,7 +180,7 @@ def prove_netlist(
 def _prove(evidence: Evidence) -> None:
     forest, outputs = evidence.forest, dict(evidence.netlist.outputs)
     _prove_ports(evidence, outputs)
-    labels = [net for port, net in sorted(outputs.items(), key=lambda pair: pair[0].index) if port.kind == "label"]
+    labels = _by_index(outputs, "label")
     scores = {port.index: net for port, net in outputs.items() if port.kind == "score"}
     if not forest.adds:
         _prove_whole(evidence)
@@ -212,6 +215,17 @@ def _prove(evidence: Evidence) -> None:
                 if combined != "each" or not is_lone_tree(evidence, net, target):
                     prove_decision(evidence, net, target.decision, here)
                 part.proved += 1
+    seconds, distances = (_by_index(outputs, kind) for kind in SECOND)
+    if seconds:
+        with evidence.part("second", len(seconds)) as part:
+            for second, distance, target in zip(seconds, distances, targets, strict=True):
+                here = expected[target.start : target.stop]
+                prove_runner_up(evidence, (second, distance), target.decision, here)
+                part.proved += 1
+
+
+def _by_index(outputs: dict[Port, Net], kind: str) -> list[Net]:
+    return [net for port, net in sorted(outputs.items(), key=lambda pair: pair[0].index) if port.kind == kind]
 
 
 def _settle(evidence: Evidence, words: Counterexample | None) -> None:
@@ -249,9 +263,12 @@ def _prove_ports(evidence: Evidence, outputs: dict[Port, Net]) -> None:
         verify(evidence.netlist)
         targets = len(evidence.forest.targets)
         labels = {label_port(index, targets) for index in range(targets)}
+        pairs = [target_port(kind, index, targets) for index in range(targets) for kind in SECOND]
         scores = {score_port(index) for index in range(evidence.forest.n_scores)}
         present = set(outputs) - {OUT_VALID}
-        if present not in ([scores, labels, scores | labels] if evidence.forest.decides else [scores]):
+        if present not in (
+            [scores, labels, scores | labels, labels | {*pairs}] if evidence.forest.decides else [scores]
+        ):
             raise UnprovedError(f"the outputs are {', '.join(sorted(p.name for p in outputs))}", wrong=True)
         if (OUT_VALID in outputs) != (evidence.netlist.latency > 0):
             raise UnprovedError(f"{OUT_VALID.name} and the latency of {evidence.netlist.latency} don't fit", wrong=True)

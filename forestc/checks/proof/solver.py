@@ -267,6 +267,28 @@ class Solver(Terms):
             wrong.append(self.make(self.kind.NOT, [self.below(label, len(scores), word)]))
         return self.ask(self.any(wrong))
 
+    def runner_up(self, scores: list[Term], decision: Decision) -> tuple[Term, Term]:
+        """Returns the second best class of signed scores, and the distance of the scores, as terms of their width."""
+        make, kind, width = self.make, self.kind, scores[0].sort().bv_size()
+        if decision.kind == "threshold":
+            above = make(kind.BV_SUB, [scores[-1], self.constant(int(decision.threshold), width)])
+            below = self.less(above, self.constant(0, width), True)
+            second = self.choose(below, 1, 0, WordType(width, True))
+            return second, make(kind.ITE, [below, make(kind.BV_NEG, [above]), above])
+        order = [*enumerate(scores)][:: -1 if decision.ties == "last" else 1]
+        terms = [(self.constant(index, width), score) for index, score in order]
+        ahead = self.less(terms[0][1], terms[1][1], True)
+        best, second = (
+            tuple(make(kind.ITE, [ahead, a, b]) for a, b in zip(*pair, strict=True))
+            for pair in (terms[1::-1], terms[:2])
+        )
+        for each in terms[2:]:  # in a tie, the earlier class stays
+            first, after = (self.less(other[1], each[1], True) for other in (best, second))
+            third = [make(kind.ITE, [after, a, b]) for a, b in zip(each, second, strict=True)]
+            second = tuple(make(kind.ITE, [first, a, b]) for a, b in zip(best, third, strict=True))
+            best = tuple(make(kind.ITE, [first, a, b]) for a, b in zip(each, best, strict=True))
+        return second[0], make(kind.BV_SUB, [best[1], second[1]])
+
     def ask(self, wrong: Term) -> Model | None:
         """Returns values of the free words for which a condition holds; None if there are none. Raises TimeoutError."""
         model = self.model([*self.limits, wrong], {name: term for name, (term, _) in self.names.items()})

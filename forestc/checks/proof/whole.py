@@ -292,4 +292,6 @@ class ForestMeaning:
         if port.kind == "score":
             return scores[port.index]
         part = self.forest.targets[port.index]
+        if port.kind in ("second", "distance"):
+            return self.solver.runner_up(scores[part.start : part.stop], part.decision)[port.kind == "distance"]
         return self.label(part, scores[part.start : part.stop])
