@@ -16,6 +16,7 @@ from forestc.errors import RowsError, opt
 from forestc.forest.conditions import NO_SET, within
 from forestc.forest.ir import LEAF, Decision, Forest, Link, LinkKind, Part, Tree
 from forestc.forest.numbers import Category, Float, FloatArray, round_to, to_words, word_range
+from forestc.forest.typed_sums import typed_scores
 
 
 @dataclass(frozen=True)
@@ -110,14 +111,20 @@ def encode_numbers(forest: Forest, table: NDArray[np.float64]) -> NDArray[Any]:
 
 def evaluate_words(forest: Forest, words: NDArray[Any]) -> Evaluation:
     """Evaluates a forest on encoded rows (rows, features)."""
-    leaves = np.empty((len(words), len(forest.trees)), dtype=np.int32)
-    total = start_scores(forest, len(words))
     missing = missing_words(forest)
-    for index, tree in enumerate(forest.trees):
-        node = leaf_nodes(forest, tree, words, missing)
-        leaves[:, index] = tree.ids[node]
-        add_tree(forest, total, tree, node)
-    return evaluation_of(forest, leaves, total)
+    return evaluate_nodes(forest, [leaf_nodes(forest, tree, words, missing) for tree in forest.trees], len(words))
+
+
+def evaluate_nodes(forest: Forest, nodes: Sequence[NDArray[np.int64]], rows: int) -> Evaluation:
+    """Evaluates a forest on rows that reach given leaves. nodes: for each tree (rows,) leaf nodes."""
+    leaves, total = np.empty((len(nodes), rows), dtype=np.int32), start_scores(forest, rows)
+    for index, (tree, node) in enumerate(zip(forest.trees, nodes, strict=True)):
+        leaves[index] = tree.ids[node]
+        if forest.aggregate.kind != "typed":
+            add_tree(forest, total, tree, node)
+    if forest.aggregate.kind == "typed":
+        total = typed_scores(forest, nodes, total)
+    return evaluation_of(forest, leaves.T, total)
 
 
 def evaluation_of(forest: Forest, leaves: NDArray[np.int32], total: NDArray[Any]) -> Evaluation:
@@ -269,7 +276,7 @@ def start_scores(forest: Forest, rows: int) -> NDArray[Any]:
         total = np.zeros((rows, forest.n_outputs), dtype=np.float32 if precisions == {"float32"} else np.float64)
     for part in forest.parts:
         here = slice(part.start, part.stop)
-        if part.aggregate.kind != "sum":
+        if part.aggregate.kind in ("min", "max"):
             total[:, here] = _extreme(total.dtype, low=part.aggregate.kind == "max")
         elif part.aggregate.bias_first or forest.quantized:
             total[:, here] += forest.bias[here].astype(total.dtype)
@@ -305,14 +312,14 @@ def add_tree(forest: Forest, total: NDArray[Any], tree: Tree, node: NDArray[np.i
 def finish_scores(forest: Forest, part: Part, total: NDArray[Any]) -> NDArray[Any]:
     """Returns a part's final scores. total: (rows, outputs of the part), after `add_tree` of all trees."""
     if forest.quantized:
-        if part.aggregate.kind != "sum":
+        if part.aggregate.kind in ("min", "max"):
             total = total + forest.bias[part.start : part.stop]
         return total
     aggregate = part.aggregate
     total = total.astype(aggregate.precision)
     if aggregate.divisor != 1.0:
         total = total / total.dtype.type(aggregate.divisor)
-    if not aggregate.bias_first or aggregate.kind != "sum":
+    if not aggregate.bias_first or aggregate.kind in ("min", "max"):
         # The bias may not be a float32, so float64 adds it and rounds once.
         total = (total.astype(np.float64) + forest.bias[part.start : part.stop]).astype(total.dtype)
     return total

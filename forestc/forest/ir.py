@@ -16,13 +16,14 @@ from numpy.typing import NDArray
 
 from forestc.errors import said
 from forestc.forest.conditions import ConditionTable, table_of
-from forestc.forest.numbers import FLOAT32, Category, NumberType
+from forestc.forest.numbers import FLOAT32, Category, Fixed, NumberType
 from forestc.forest.summary import described, html_figures
 from forestc.forest.tree import LEAF as LEAF  # other modules import these from here
 from forestc.forest.tree import Draw as Draw
 from forestc.forest.tree import Tree as Tree
 
 Label: TypeAlias = str | int | float | bool
+Order: TypeAlias = Literal["sequential", "tree"]
 LinkKind: TypeAlias = Literal[
     "identity",
     "order",
@@ -66,12 +67,18 @@ class Feature:
 
 @dataclass(frozen=True)
 class Aggregate:
-    """The rule that combines the trees' values into scores."""
+    """The rule that combines the trees' values into scores.
 
-    kind: Literal["sum", "min", "max"] = "sum"
+    A typed sum adds the trees to the bias in this `order`: one by one, or all of them in a balanced tree and then the
+    bias. Each addition saturates or wraps as the type `score` does; a quantized forest's scores have no fraction bits.
+    """
+
+    kind: Literal["sum", "min", "max", "typed"] = "sum"
     precision: Literal["float32", "float64"] = "float64"  # float type of the source library's additions
     bias_first: bool = True  # True if a sum starts with the bias, False if last
     divisor: float = 1.0  # divides the sum, but not a bias that is added last
+    score: Fixed | None = None  # number type of a typed sum
+    order: Order = "sequential"  # of the additions of a typed sum
 
 
 @dataclass(frozen=True)
@@ -323,7 +330,7 @@ class Forest:
 
     @property
     def adds(self) -> bool:
-        """True unless the forest is a single part with aggregate min or max."""
+        """True unless the forest is a single part whose aggregate is not a plain sum."""
         return not self.single or self.aggregate.kind == "sum"
 
     @property

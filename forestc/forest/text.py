@@ -86,7 +86,8 @@ def _result_lines(part: Part, prefix: str) -> Iterator[str]:
     aggregate, link, decision = part.aggregate, part.link, part.decision
     order = "bias-first" if aggregate.bias_first else "bias-last"
     divisor = f" / {aggregate.divisor!r}" if aggregate.divisor != 1.0 else ""
-    yield f"{prefix}aggregate {aggregate.kind} {aggregate.precision} {order}{divisor}"
+    typed = "" if aggregate.score is None else f" in {aggregate.score} {aggregate.order}"
+    yield f"{prefix}aggregate {aggregate.kind} {aggregate.precision} {order}{divisor}{typed}"
     yield f"{prefix}link {_link_text(link)}"
     at = f" {decision.threshold!r}" if decision.kind == "threshold" else ""
     yield f"{prefix}decision {decision.kind}{at} on {decision.on}{' ties last' * (decision.ties == 'last')}"
@@ -140,7 +141,9 @@ _FEATURE = re.compile(
     rf"feature ({_STRING}) (\S+) column (\d{{1,9}}) raw (\S+)( missing)?(?: labels (\[.*\]))?( unnamed)?"
     rf"(?: unknown ({_FLOAT}))?"
 )
-_AGGREGATE = re.compile(rf"(sum|min|max) (float32|float64) bias-(first|last)(?: / ({_FLOAT}))?")
+_AGGREGATE = re.compile(
+    rf"(sum|min|max|typed) (float32|float64) bias-(first|last)(?: / ({_FLOAT}))?(?: in (\S+) (sequential|tree))?"
+)
 _POINTS = rf"{_FLOAT}:{_FLOAT}(?:,{_FLOAT}:{_FLOAT})*"
 _LINK = re.compile(
     rf"({'|'.join(get_args(LinkKind))})(?: slope ({_FLOAT}))?(?: intercept ({_FLOAT}))?(?: through ({_POINTS}))?"
@@ -292,7 +295,14 @@ def _parse_result(
         raise ModelError("classes are not a list of labels", where=HERE, do='write for example: classes ["no", "yes"]')
     threshold = (int if re.fullmatch(r"-?\d+", decision[2] or "0") else float)(decision[2] or 0)
     return (
-        Aggregate(aggregate[1], aggregate[2], aggregate[3] == "first", float(aggregate[4] or 1.0)),  # type: ignore[arg-type]
+        Aggregate(
+            aggregate[1],  # type: ignore[arg-type]
+            aggregate[2],  # type: ignore[arg-type]
+            aggregate[3] == "first",
+            float(aggregate[4] or 1.0),
+            parse_number_type(aggregate[5]) if aggregate[5] else None,  # type: ignore[arg-type]
+            aggregate[6] or "sequential",  # type: ignore[arg-type]
+        ),
         _parse_link(texts[1]),
         Decision(decision[1], threshold, decision[3], decision[4] or "first"),  # type: ignore[arg-type]
         tuple(classes),

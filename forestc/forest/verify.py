@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import chain, pairwise
 from typing import NamedTuple, TypeAlias
 
@@ -13,7 +14,17 @@ from numpy.typing import NDArray
 from forestc.errors import HERE, ModelError
 from forestc.forest.conditions import NO_SET, Member
 from forestc.forest.ir import LEAF, Decision, Feature, Forest, Link, Part, Tree
-from forestc.forest.numbers import FLOAT32, Category, Fixed, Float, FloatArray, check_type, round_to, word_range
+from forestc.forest.numbers import (
+    FLOAT32,
+    MAX_EXACT_BITS,
+    Category,
+    Fixed,
+    Float,
+    FloatArray,
+    check_type,
+    round_to,
+    word_range,
+)
 
 _Nodes: TypeAlias = NDArray[np.bool_]
 _Rule: TypeAlias = tuple[_Nodes, Callable[[int], str]] | tuple[_Nodes, Callable[[int], str], str]
@@ -102,9 +113,31 @@ def _verify_part(forest: Forest, index: int, part: Part) -> None:
     _verify_decision(part.decision, len(part.classes), part.width, where)
     _verify_link(part.link, part.width, where)
     _verify_curves(forest, part, where)
+    _verify_typed(forest, part, where)
     numbers = (part.aggregate.divisor, part.scale)
     if not all(map(math.isfinite, numbers)) or part.aggregate.divisor == 0 or part.scale <= 0:
         raise ModelError("a link, divisor or scale is not a finite number", where=where, do=MEND)
+
+
+def _verify_typed(forest: Forest, part: Part, where: str) -> None:
+    aggregate, score = part.aggregate, part.aggregate.score
+    if (aggregate.kind == "typed") != isinstance(score, Fixed):
+        raise ModelError("a typed sum has a fixed-point type, and no other aggregate has one", where=where, do=MEND)
+    if score is None:
+        return
+    check_type(score)
+    if score.bits > MAX_EXACT_BITS - 1:
+        raise ModelError(f"sums in {score} have too many bits", where=where, do=f"use at most {MAX_EXACT_BITS - 1}")
+    if aggregate.divisor != 1 or not aggregate.bias_first or not forest.single:
+        what = "a typed sum is of a single part, without divisor, and starts with its bias"
+        raise ModelError(what, where=where, do=MEND)
+    if forest.quantized and part.scale != math.ldexp(1.0, -score.fraction):
+        raise ModelError(f"the scale of a sum in {score} is not 2^-{score.fraction}", where=where, do=MEND)
+    low, high = replace(score, fraction=0).ends if forest.quantized else score.ends
+    for values in (forest.bias, *(tree.values for tree in forest.trees)):
+        steps = values.astype(np.float64) if forest.quantized else np.ldexp(values, score.fraction)
+        if ((values < low) | (values > high)).any() or (steps != np.floor(steps)).any():
+            raise ModelError(f"a leaf or bias is no number of the type {score}", where=where, do=MEND)
 
 
 def _verify_combination(forest: Forest) -> None:

@@ -7,9 +7,8 @@ float. CMSSW's emulator compares inputs as they are; conifer 1.11's first multip
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import reduce
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,13 +16,14 @@ from numpy.typing import NDArray
 
 from forestc.errors import CUT, ModelError, opt
 from forestc.forest.builder import MAX_DEPTH, MAX_OUTPUTS, make_tree
-from forestc.forest.ir import LEAF, Aggregate, Decision, Feature, Forest, Link, Provenance, Tree
+from forestc.forest.ir import LEAF, Aggregate, Decision, Feature, Forest, Link, Order, Provenance, Tree
 from forestc.forest.numbers import FLOAT32, FLOAT64, Fixed, Float, FloatArray, round_to, word_range
 from forestc.forest.reach import Reach, constant_reach, reach_of_tree
+from forestc.forest.typed_sums import added
 from forestc.forest.verify import MAX_COLUMNS
 from forestc.frontends.shared.assemble import ScoreMeaning, assembled
 from forestc.frontends.shared.document import Document
-from forestc.frontends.shared.emulator import ROLES, Emulator, Number, Order, parsed_type
+from forestc.frontends.shared.emulator import ROLES, Emulator, Number, parsed_type
 from forestc.frontends.shared.exact import least_keys, next_above
 
 T = TypeVar("T")
@@ -71,7 +71,9 @@ def read_model(document: object, where: str, emulator: Emulator) -> Forest:
         for output, start in enumerate(bias.tolist()):
             own = [tree for tree in trees if tree.outputs == (output,)]
             if not _fits(own, start, score, emulator.order):
-                raise root.fail(f"sums may leave {score}", f"give {opt.ap_types:score=TYPE} with more integer bits")
+                meaning["aggregate"] = Aggregate("typed", score=score, order=emulator.order)
+                notes.append(f"sums may leave {score}: each addition overflows as its own, in {emulator.order} order")
+                break
     provenance = Provenance("conifer", _version(root), notes=tuple(notes))
     return assembled(trees, columns, feature, provenance, where, **meaning)
 
@@ -210,20 +212,6 @@ def _limits(thresholds: FloatArray, types: Mapping[str, Number], root: Document)
     span = word_range(own, False)
     low, high = (np.full(len(limits), end, dtype=np.int64) for end in (span.low - 1, span.high + 1))
     return np.ldexp(least_keys(right, low, high).astype(np.float64), -own.fraction)
-
-
-def added(start: T, terms: Sequence[T], order: Order, add: Callable[[T, T], T]) -> T:
-    """Adds the terms to a start value in the emulator's order: one by one, or first all of them in a balanced tree."""
-    if order == "sequential":
-        return reduce(add, terms, start)
-
-    def total(terms: Sequence[T]) -> T:
-        if len(terms) == 1:
-            return terms[0]
-        left = 1 << (len(terms) - 1).bit_length() - 1  # the largest power of two that leaves a term
-        return add(total(terms[:left]), total(terms[left:]))
-
-    return add(start, total(terms))
 
 
 def _fits(trees: Sequence[Tree], start: float, score: Fixed, order: Order) -> bool:

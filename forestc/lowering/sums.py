@@ -55,13 +55,13 @@ def sums_of(draft: Draft, alone: bool) -> list[Sum]:
                 compared |= set(range(part.start, part.stop))
     sums = []
     for output in range(forest.n_outputs):
-        trees, offset = _leaves(draft, output)
+        trees, offset = leaves_of(draft, output)
         summed = _compared_sum if output in compared else _plain_sum
         sums.append(summed(draft, output, trees)._replace(offset=offset))
     return sums
 
 
-def _leaves(draft: Draft, output: int) -> tuple[list[Leaves], int]:
+def leaves_of(draft: Draft, output: int) -> tuple[list[Leaves], int]:
     """Returns the trees that add to an output, and the output's bias plus each tree's smallest leaf value."""
     trees, offset = [], int(draft.forest.bias[output])
     for index, tree in enumerate(draft.forest.trees):
@@ -74,7 +74,7 @@ def _leaves(draft: Draft, output: int) -> tuple[list[Leaves], int]:
     return trees, offset
 
 
-def _words(draft: Draft, output: int, trees: Sequence[Leaves]) -> list[Word]:
+def words_of(draft: Draft, output: int, trees: Sequence[Leaves]) -> list[Word]:
     words = []
     for index, rows, largest in trees:
         net = draft.mux_tree(index, rows, width_for(0, largest))
@@ -99,14 +99,14 @@ def _bits(draft: Draft, output: int, trees: Sequence[Leaves]) -> dict[int, list[
 
 
 def _plain_sum(draft: Draft, output: int, trees: Sequence[Leaves]) -> Sum:
-    return added(draft, _words(draft, output, trees))
+    return added(draft, words_of(draft, output, trees))
 
 
 def _compared_sum(draft: Draft, output: int, trees: Sequence[Leaves]) -> Sum:
     largest = [most for *_, most in trees if most]
     if len(largest) > 1 and _better_bit_by_bit(largest):
         return sum_of_bits(draft.builder, _bits(draft, output, trees))
-    words = [word for word in _words(draft, output, trees) if word[1]]
+    words = [word for word in words_of(draft, output, trees) if word[1]]
     if len(words) > 1 and _in_one_table(largest):
         net, most = _table_of(draft.builder, [(net, most, 1) for net, most in words])
         return Sum(net, 0, most)

@@ -13,6 +13,7 @@ from forestc.lowering.draft import Draft, Witness
 from forestc.lowering.extremes import extreme_of, prioritized, refuse_extremes_of_parts
 from forestc.lowering.sums import TABLE_BITS, plus, sums_of
 from forestc.lowering.timing import DEFAULT_FAMILY, DELAYS, pipelined
+from forestc.lowering.typed_sums import typed_sum
 from forestc.lowering.votes import COMBINED
 from forestc.netlist.ir import BIT, Netlist
 from forestc.netlist.ports import IN_VALID, OUT_VALID, PLAIN, Clocking, label_port, score_port, target_port
@@ -66,10 +67,15 @@ def unregistered(forest: Forest, options: LoweringOptions) -> tuple[Netlist, Wit
     kinds = _words(forest, options).kinds
     refuse_extremes_of_parts(forest)
     draft = Draft(forest, DELAYS[options.family].inputs >= TABLE_BITS)
-    extremes = [] if forest.adds else [extreme_of(draft, output) for output in range(forest.n_outputs)]
+    typed = forest.aggregate.kind == "typed"
+    extremes = [] if forest.adds or typed else [extreme_of(draft, output) for output in range(forest.n_outputs)]
     combined = forest.combine.kind
     # If member models vote, the scores are votes, so only decisions read the sums.
-    sums = [extreme.score for extreme in extremes] or sums_of(draft, alone=combined == "vote" or "score" not in kinds)
+    sums = [extreme.score for extreme in extremes]
+    if typed:
+        sums = [typed_sum(draft, output) for output in range(forest.n_outputs)]
+    elif forest.adds:
+        sums = sums_of(draft, alone=combined == "vote" or "score" not in kinds)
     if combined != "each":
         sums = COMBINED[combined](draft, sums)
     if "label" in kinds:
@@ -77,7 +83,7 @@ def unregistered(forest: Forest, options: LoweringOptions) -> tuple[Netlist, Wit
         for index, part in enumerate(targets):
             here = sums[part.start : part.stop]
             net = prioritized(draft.builder, part.decision, extremes) if extremes else None
-            if net is None and not extremes and combined == "each":
+            if net is None and forest.adds and combined == "each":
                 net = label_of(draft, part, here)
             elif net is None:
                 net = label(draft, part.decision, here)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.forest.evaluate import Evaluation, add_tree, evaluation_of, start_scores
+from forestc.forest.evaluate import Evaluation, evaluate_nodes
 from forestc.forest.ir import LEAF, Forest
 
 # Limits the number of combinations, and that number times the number of trees.
@@ -35,13 +35,7 @@ def leaf_combinations(forest: Forest) -> list[NDArray[np.int64]] | None:
 
 def evaluate_leaves(forest: Forest, nodes: Sequence[NDArray[np.int64]]) -> Evaluation:
     """Evaluates the forest for rows that reach the given leaves. nodes: for each tree (rows,) leaf nodes."""
-    total = start_scores(forest, len(nodes[0]) if nodes else 1)
-    for tree, node in zip(forest.trees, nodes, strict=True):
-        add_tree(forest, total, tree, node)
-    ids = np.zeros((len(total), len(nodes)), dtype=np.int32)
-    for index, (tree, node) in enumerate(zip(forest.trees, nodes, strict=True)):
-        ids[:, index] = tree.ids[node]
-    return evaluation_of(forest, ids, total)
+    return evaluate_nodes(forest, nodes, len(nodes[0]) if nodes else 1)
 
 
 def constant_answer(forest: Forest) -> Evaluation | None:

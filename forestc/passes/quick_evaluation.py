@@ -10,15 +10,7 @@ from numpy.typing import NDArray
 
 from forestc.algorithms.walk import TreeArrays, leaves_reached
 from forestc.forest.conditions import NO_SET
-from forestc.forest.evaluate import (
-    Evaluation,
-    add_tree,
-    encode_numbers,
-    evaluation_of,
-    leaf_nodes,
-    missing_words,
-    start_scores,
-)
+from forestc.forest.evaluate import Evaluation, encode_numbers, evaluate_nodes, leaf_nodes, missing_words
 from forestc.forest.ir import LEAF, Forest
 from forestc.forest.numbers import Category
 from forestc.rows.accuracy import answers_of
@@ -29,13 +21,7 @@ FEW = 1_000_000  # conditions to evaluate up to which NumPy is faster than compi
 def evaluate_quickly(forest: Forest, words: NDArray[Any], trees: TreeArrays | None = None) -> Evaluation:
     """Evaluates the forest on encoded rows (rows, features), as `evaluate_words` does. trees: result of
     `concatenated_trees`, if already computed."""
-    nodes = nodes_reached(forest, words, trees)
-    total = start_scores(forest, len(words))
-    ids = np.empty(nodes.T.shape, dtype=np.int32)
-    for index, (tree, node) in enumerate(zip(forest.trees, nodes.T, strict=True)):
-        ids[index] = tree.ids[node]
-        add_tree(forest, total, tree, node)
-    return evaluation_of(forest, ids.T, total)
+    return evaluate_nodes(forest, list(nodes_reached(forest, words, trees).T), len(words))
 
 
 def _few(forest: Forest, words: NDArray[Any]) -> bool:

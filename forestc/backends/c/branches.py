@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from forestc.backends.c.trees import TreeContext, TreeText
 from forestc.backends.c.types import constant, leaves_of
 from forestc.forest.ir import LEAF, Forest, Tree
+from forestc.forest.numbers import word_range
+from forestc.forest.typed_sums import added, integer_type
 
 HOT = 0.75  # share of a split's rows from which its larger side comes last
 HOT_DEPTH = 8  # limits the depth of nested ifs at which hot sides come last
@@ -25,9 +27,12 @@ class BranchesInC:
         return []
 
     def functions(self) -> list[TreeText]:
-        return [self._tree(index) for index in self.indices]
+        texts = [self._tree(index) for index in self.indices]
+        return [*texts, self._typed_addition()] if self.context.forest.aggregate.score else texts
 
     def sums(self, into: str) -> list[str]:
+        if self.context.forest.aggregate.score:
+            return self._typed(into)
         if not self.context.forest.adds:
             return self._extremes(into)
         lines = [] if self.indices else ["(void)x;"]
@@ -40,6 +45,33 @@ class BranchesInC:
             else:
                 lines.append(f"{self._name(index)}(x, {into});")
         return lines
+
+    def _typed(self, into: str) -> list[str]:
+        """Returns C statements that add the trees in the order of a typed sum."""
+        forest, add = self.context.forest, f"{self.context.prefix}_add"
+        lines = []
+        for output, bias in enumerate(forest.bias.tolist()):
+            own = [self._name(i) + "(x)" for i, tree in enumerate(forest.trees) if output in tree.outputs]
+            if forest.aggregate.order == "sequential":
+                lines.append(f"{into}[{output}] = {constant(bias)};")
+                lines += [f"{into}[{output}] = {add}({into}[{output}], {term});" for term in own]
+            else:
+                total = added(constant(bias), own, "tree", lambda a, b: f"{add}({a}, {b})")
+                lines.append(f"{into}[{output}] = {total};")
+        return lines
+
+    def _typed_addition(self) -> TreeText:
+        """Returns the C function that adds two scores, and saturates or wraps."""
+        score, number = self.context.score, integer_type(self.context.forest.aggregate)
+        span, turn = word_range(number, False), 1 << number.bits
+        low, high = constant(span.low), constant(span.high)
+        if number.overflow == "AP_SAT":
+            below, above = low, high
+        else:
+            below, above = (f"({score})(sum {sign} {constant(turn)})" for sign in "+-")
+        lines = [f"const {score} sum = ({score})(a + b);", f"if (sum < {low}) {{", f"    return {below};", "}"]
+        lines.append(f"return sum > {high} ? {above} : sum;")
+        return TreeText(f"{self.context.prefix}_add", score, f"{score} a, {score} b", lines)
 
     def _extremes(self, into: str) -> list[str]:
         """Returns C statements that set each score to its bias plus the largest (for min, smallest) value of a tree."""
@@ -107,7 +139,7 @@ def branches(context: TreeContext) -> BranchesInC:
     starts = [int(bias) for bias in context.forest.bias]
     varying = []
     for index, tree in enumerate(context.forest.trees):
-        if len(tree.inner):
+        if len(tree.inner) or context.forest.aggregate.score:
             varying.append(index)
         else:
             for column, output in enumerate(tree.outputs):

@@ -79,6 +79,9 @@ def reach_of(forest: Forest, output: int) -> tuple[int, int]:
     bias = int(forest.bias[output])
     if forest.adds:
         return bias + sum(map(min, used)), bias + sum(map(max, used))
+    if forest.aggregate.score is not None:  # the sum of two scores
+        span = word_range(forest.aggregate.score, False)
+        return 2 * span.low, 2 * span.high
     joined = max if forest.aggregate.kind == "max" else min
     return bias + joined(map(min, used)), bias + joined(map(max, used))
 

@@ -18,6 +18,7 @@ from forestc.forest.boundary import boundary_inputs
 from forestc.forest.conditions import NO_SET
 from forestc.forest.ir import LEAF, Forest, Part
 from forestc.forest.numbers import word_range
+from forestc.forest.typed_sums import added, integer_type
 from forestc.netlist.ir import Input, InSet, Less, Netlist, Register, WordType, reads
 from forestc.netlist.ports import Port
 from forestc.system.compiled import announce
@@ -166,9 +167,11 @@ class ForestMeaning:
         shares = steps * (2 * steps + classes) if any(part.width > 1 for part in forest.parts) else 0
         total = value * sum(forest.integer_weights)
         most = max([*(2 * bound for bound in reach), *limits, *cuts, classes, total, shares])
-        self.width = int(most).bit_length() + 3
+        typed = forest.aggregate.score.bits if forest.aggregate.score else 0
+        self.width = max(int(most).bit_length(), typed) + 3
         self.word = WordType(self.width, True)
-        self.sums = (self._sums() if forest.adds else self._extremes()) if sums is None else sums(self.width)
+        own = self._typed if forest.aggregate.score else self._sums if forest.adds else self._extremes
+        self.sums = own() if sums is None else sums(self.width)
         combined = {"vote": self._votes, "average": self._averages, "median": self._median}
         self.scores = combined[forest.combine.kind]() if forest.combined else self.sums
 
@@ -180,6 +183,27 @@ class ForestMeaning:
                 values = tree.values[tree.leaf, column].astype(np.int64)
                 addend = solver.tree(tree, values, self.word)
                 sums[output] = solver.make(solver.kind.BV_ADD, [sums[output], addend])
+        return sums
+
+    def _typed(self) -> list[Term]:
+        solver, kind, forest = self.solver, self.solver.kind, self.forest
+        number = integer_type(forest.aggregate)
+        span = word_range(number, False)
+        low, high, turn = (solver.constant(value, self.width) for value in (span.low, span.high, 1 << number.bits))
+        saturates = number.overflow == "AP_SAT"
+
+        def add(a: Term, b: Term) -> Term:
+            total = solver.make(kind.BV_ADD, [a, b])
+            below = low if saturates else solver.make(kind.BV_ADD, [total, turn])
+            above = high if saturates else solver.make(kind.BV_SUB, [total, turn])
+            raised = solver.make(kind.ITE, [solver.less(total, low, True), below, total])
+            return solver.make(kind.ITE, [solver.less(high, total, True), above, raised])
+
+        sums = []
+        for output, bias in enumerate(forest.bias.tolist()):
+            own = [tree for tree in forest.trees if output in tree.outputs]
+            terms = [solver.tree(tree, tree.values[tree.leaf, tree.outputs.index(output)], self.word) for tree in own]
+            sums.append(added(solver.constant(bias, self.width), terms, forest.aggregate.order, add))
         return sums
 
     def _extremes(self) -> list[Term]:

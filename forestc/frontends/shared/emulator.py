@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 from forestc.errors import OptionError, opt
+from forestc.forest.ir import Order
 from forestc.forest.numbers import FLOAT32, FLOAT64, MAX_EXACT_BITS, Fixed, Float
 
 Number: TypeAlias = Fixed | Float
-Order: TypeAlias = Literal["sequential", "tree"]
 
 ROLES = ("input", "threshold", "score")
 EXAMPLE = "input=ap_fixed<10,5>,threshold=ap_fixed<10,5>,score=ap_fixed<12,6,AP_RND,AP_SAT>"

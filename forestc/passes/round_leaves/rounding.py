@@ -75,7 +75,10 @@ def refuse_sums(forest: Forest) -> None:
 
 
 def has_whole_leaves(forest: Forest) -> bool:
-    """Returns True if the forest takes the largest or smallest of leaves that are whole numbers, as rules do."""
+    """Returns True if the forest takes the largest or smallest of leaves that are whole numbers, as rules do, or adds
+    leaves of a number type."""
+    if forest.aggregate.kind == "typed":
+        return True
     if not forest.single or forest.adds or np.any(forest.bias) or forest.aggregate.divisor != 1:
         return False
     numbers = np.concatenate([tree.values.ravel() for tree in forest.trees] or [np.zeros(0)])
@@ -84,6 +87,12 @@ def has_whole_leaves(forest: Forest) -> bool:
 
 def whole_leaves(forest: Forest) -> Forest:
     """Converts a forest that meets `has_whole_leaves` to a forest of integers."""
+    if forest.aggregate.score is not None:
+        fraction = forest.aggregate.score.fraction
+        steps = [np.ldexp(tree.values, fraction).astype(np.int64) for tree in forest.trees]
+        trees = tuple(changed_tree(tree, values=own) for tree, own in zip(forest.trees, steps, strict=True))
+        bias = np.ldexp(forest.bias, fraction).astype(np.int64)
+        return changed(forest, trees=trees, bias=bias, scale=math.ldexp(1.0, -fraction))
     trees = tuple(changed_tree(tree, values=tree.values.astype(np.int64)) for tree in forest.trees)
     decision = replace(forest.decision, threshold=math.ceil(forest.decision.threshold))
     # The largest or smallest value of one tree is their sum, which proofs follow more easily.
