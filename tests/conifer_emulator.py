@@ -72,7 +72,7 @@ def build(folder: Path, types: dict[str, str], order: str = "sequential") -> Pat
     weight = "ap_uint<1>" if types["threshold"].startswith("ap_") else "float"
     names = {role.upper(): name for role, name in types.items()} | {"WEIGHT": weight, "TREE": str(int(order == "tree"))}
     flags = [f"-D{name}={value}" for name, value in names.items()] + [f"-I{path}" for path in includes()]
-    subprocess.run(["g++", "-O1", "-w", "-std=c++14", *flags, str(source), "-o", str(program)], check=True)
+    subprocess.run(["g++", "-O0", "-w", "-std=c++14", *flags, str(source), "-o", str(program)], check=True)
     return program
 
 

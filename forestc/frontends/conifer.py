@@ -57,8 +57,10 @@ def read_model(document: object, where: str, emulator: Emulator) -> Forest:
         return Feature(names.get(column, f"x{column}"), number, column, raw=own, named=column in names)
 
     norm = float(Document([root.get("norm", 1).value], "norm", where).array(np.float64)[0])
-    if not np.isfinite(norm) or (norm != 1 and isinstance(types["score"], Fixed)):
-        raise root.fail(f"norm is {norm:g}; with {types['score']} only 1 is read", f"give {opt.ap_types:score=float}")
+    given, norm = norm, float(round_to(np.array([norm]), types["score"])[0])
+    if not np.isfinite(given) or (norm != 1 and isinstance(types["score"], Fixed)):
+        what = f"norm {given:g} is {norm:g} in {types['score']}; the emulator multiplies by it, and only 1 is read"
+        raise root.fail(what, f"give {opt.ap_types:score=TYPE} that holds 1, or score=float")
     aggregate = Aggregate("sum", "float32" if types["score"] == FLOAT32 else "float64")
     bias = round_to(bias[:width], types["score"])
     meaning: ScoreMeaning = {"n_outputs": width, "bias": bias, "aggregate": aggregate, "link": Link(slope=norm)}

@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 from forestc.forest.ir import LEAF
 from forestc.lowering.draft import Draft
 from forestc.netlist.builder import NetlistBuilder, width_for
-from forestc.netlist.ir import BIT, FALSE, Const, Net
+from forestc.netlist.ir import BIT, FALSE, Const, Net, WordType
 
 TABLE_BITS = 6  # bits that a table adds: the inputs of the largest LUTs
 MANY_BITS = 9  # words of one bit that tables count, at least
@@ -121,7 +121,9 @@ def plus(draft: Draft, total: Sum, offset: int) -> Sum:
         return Sum(draft.number(low + offset), low + offset, low + offset)
     low, high = low + offset, high + offset
     # The word must be no narrower than the two words that are added.
-    word = width_for(min(low, offset, 0), max(high, offset, high - offset))
+    word, own = width_for(min(low, offset, 0), max(high, offset, high - offset)), draft.builder.type_of(net)
+    signed = word.signed or own.signed
+    word = WordType(max(word.width, own.width + (signed and not own.signed)), signed)
     return Sum(draft.builder.add((net, draft.number(offset)), word), low, high)
 
 

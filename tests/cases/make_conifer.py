@@ -23,6 +23,10 @@ CASES = [
     ("AP_RND", "AP_SAT", "sequential", 0.1, 2, None),
     ("AP_RND_CONV", "AP_WRAP", "tree", 0.1, 2, None),
     ("AP_RND_CONV", "AP_SAT", "sequential", 0.1, 2, "<"),
+    # sums that overflow
+    ("AP_TRN", "AP_SAT", "sequential", 0.9, 2, None),
+    ("AP_RND", "AP_SAT", "tree", 0.9, 3, None),
+    ("AP_TRN", "AP_WRAP", "sequential", 0.9, 2, "<"),
 ]
 
 
