@@ -38,6 +38,7 @@ def exact(forest):
     return forest
 
 
+@pytest.mark.each_case
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["model"]["config"]["score_precision"])
 def test_scores_are_those_of_the_emulator(case, tmp_path):
     forest, X, scores = read(tmp_path, case["model"], sum=case["order"]), np.array(case["rows"]), case["scores"]
@@ -49,6 +50,7 @@ def test_scores_are_those_of_the_emulator(case, tmp_path):
     assert print_forest(parse_forest(print_forest(whole))) == print_forest(whole)
 
 
+@pytest.mark.each_case
 @pytest.mark.skipif(isinstance(conifer_emulator.includes(), str), reason=str(conifer_emulator.includes()))
 @pytest.mark.parametrize("seed", range(int(os.environ.get("CONIFER_MODELS", "2"))))
 def test_made_models_against_the_emulator(seed, tmp_path):
@@ -57,7 +59,7 @@ def test_made_models_against_the_emulator(seed, tmp_path):
     bits, wide, signed = int(rng.integers(3, 19)), int(rng.integers(4, 20)), bool(rng.random() < 0.8)
     kind = Fixed(bits, int(rng.integers(-2, bits + 3)), signed, modes[0][0], modes[1][0])
     types = {"input": kind, "threshold": kind}
-    types["score"] = Fixed(wide, int(rng.integers(-1, wide - 1)), True, modes[0][1], modes[1][1])
+    types["score"] = Fixed(wide, int(rng.integers(0, wide - 1)), True, modes[0][1], modes[1][1])
     order, convention = str(rng.choice(["sequential", "tree"])), rng.choice(["<", "<="])
     rounds, classes = int(rng.integers(1, 12)), int(rng.integers(2, 5))
     reach = float(rng.choice([0.9 / (rounds + 1), 0.6]))  # sums overflow, or can't
@@ -94,6 +96,7 @@ def test_without_types_all_is_float(tmp_path):
     assert any("ap_types" in note for note in forest.figures()["notes"])
 
 
+@pytest.mark.each_case
 @pytest.mark.parametrize(
     ("value", "mode", "expected"),
     [
@@ -106,6 +109,7 @@ def test_rounding(value, mode, expected):
     assert round_to(np.array([value]), Fixed(4, 1, True, mode)) == expected
 
 
+@pytest.mark.each_case
 @pytest.mark.parametrize(("value", "saturated", "wrapped"), [(4.0, 3.5, -4.0), (-4.5, -4.0, 3.5), (1e300, 3.5, 0.0)])
 def test_overflow(value, saturated, wrapped):
     assert round_to(np.array([value]), Fixed(4, 1, True)) == saturated
@@ -133,6 +137,7 @@ REFUSED = {
 }  # fmt: skip
 
 
+@pytest.mark.each_case
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_is_not_read_is_named(name, tmp_path):
     change, message = REFUSED[name]
@@ -140,6 +145,7 @@ def test_what_is_not_read_is_named(name, tmp_path):
         read(tmp_path, broken(change))
 
 
+@pytest.mark.each_case
 @pytest.mark.parametrize("types", ["input=int3", "weight=float", "score", "score=ap_fixed<99,5>"])
 def test_types_that_are_not_read_are_refused(types, tmp_path):
     with pytest.raises(OptionError) as caught:
