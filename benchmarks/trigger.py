@@ -19,8 +19,10 @@ import sys
 import tempfile
 from contextlib import chdir
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -37,7 +39,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import conifer_emulator
 from conifer_models import model, rows
 
-CYCLES = 3
+CYCLES = (3, 7)
+DEEP = 8  # conifer fills trees up to their depth, so deeper ones are not made
 TOOLS = ("yosys", "nextpnr-ecp5", "ghdl", "forestc/toolchain", "forestc/costs/devices.py")
 TOP = """module conifer_top (
     input wire clk, input wire in_valid, output wire out_valid,
@@ -60,7 +63,12 @@ def main() -> None:
             (folder / "small.json").write_text(json.dumps(model(np.random.default_rng(0), types)))
         ledger = Ledger("trigger models beside conifer's VHDL", options, TOOLS, ("rows",))
         for path in sorted(folder.glob("*.json")):
-            for design, measure in (("forestc -O0", measured), ("conifer VHDL", conifer)):
+            deep = max(depth_of(tree) for trees in json.loads(path.read_text())["trees"] for tree in trees) > DEEP
+            designs = {
+                f"forestc -O0, {cycles} cycles": partial(measured, cycles)
+                for cycles in CYCLES[: 1 if options.small else 2]
+            }
+            for design, measure in (designs | ({} if deep else {"conifer VHDL": conifer})).items():
                 case = {"model": path.stem, "design": design}
                 if options.only not in path.stem or (measure is conifer and not find_spec("conifer")):
                     ledger.keep(case)
@@ -73,10 +81,10 @@ def types_of(forest: Any) -> dict[str, str]:
     return dict(re.findall(r"(input|threshold|score) (ap_\w+<[^>]*>)", " ".join(forest.provenance.notes)))
 
 
-def measured(path: Path, count: int, case: Case) -> Steps:
+def measured(cycles: int, path: Path, count: int, case: Case) -> Steps:
     document = json.loads(path.read_text())
     with tempfile.TemporaryDirectory() as folder:
-        done = forestc.compile(path, None, f"{folder}/out", level=0, targets="verilog,vhdl,c", latency=CYCLES)
+        done = forestc.compile(path, None, f"{folder}/out", level=0, targets="verilog,vhdl,c", latency=cycles)
         types = types_of(forestc.load(path))
         X = rows(np.random.default_rng(0), document, parse_number_type(types["input"]), count)
         yield [path, X], [done.design.path("verilog")]
@@ -90,7 +98,7 @@ def measured(path: Path, count: int, case: Case) -> Steps:
         xcup, ecp5 = forestc.synth(done.design, "xcup"), forestc.synth(done.design, "ecp5-85k", try_anyway=True)
     yield {
         "trees": len(done.design.forest.trees), "type of scores": types["score"], "rows": count,
-        "differ from the emulator": differ, **figures(xcup, ecp5, CYCLES),
+        "differ from the emulator": differ, **figures(xcup, ecp5, cycles),
     }  # fmt: skip
 
 
@@ -108,7 +116,7 @@ def depth_of(tree: Any, at: int = 0) -> int:
 
 @dataclass(frozen=True)
 class ScoreCircuit(ConiferCircuit):
-    """conifer's VHDL of a document (`model`) with one score; all ports have words of the type of scores."""
+    """conifer's VHDL of a document (`model.document`) with one score; all ports have words of the type of scores."""
 
     def made(self) -> Any:
         import conifer
@@ -116,11 +124,12 @@ class ScoreCircuit(ConiferCircuit):
 
         os.environ["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
         os.environ["XILINX_AP_INCLUDE"] = str(Path(hls4ml.__file__).parent / "templates/vivado/ap_types")
-        size, every = self.model["n_features"], [tree for group in self.model["trees"] for tree in group]
+        document = self.model.document
+        size, every = document["n_features"], [tree for group in document["trees"] for tree in group]
         for tree in every:
             tree["weight"] = [[int(k == feature) for k in range(size)] for feature in tree["feature"]]
-        asked = {"library": "xgboost", "splitting_convention": "<="} | self.model
-        asked |= {"max_depth": max(map(depth_of, every)), "init_predict": self.model["init_predict"][:1]}
+        asked = {"library": "xgboost", "splitting_convention": "<="} | document
+        asked |= {"max_depth": max(map(depth_of, every)), "init_predict": document["init_predict"][:1]}
         precision = f"ap_fixed<{self.bits},{self.feature_bits + 1}>"
         config = conifer.backends.vhdl.auto_config() | {"OutputDir": str(self.folder), "Precision": precision}
         with chdir(self.folder):  # conifer leaves a folder where it runs
@@ -130,7 +139,7 @@ class ScoreCircuit(ConiferCircuit):
 
     def written(self, folder: Path) -> Synthesized:
         circuit = super().written(folder)
-        size, bits = self.model["n_features"], self.bits
+        size, bits = self.model.document["n_features"], self.bits
         words = ", ".join(f"x[{at * bits} +: {bits}]" for at in range(size))
         view = circuit.view | {"x_bits": size * bits, "y_bits": bits}
         (folder / "top_of_trees.v").write_text(TOP.format(**view, words=words))
@@ -142,7 +151,8 @@ def conifer(path: Path, count: int, case: Case) -> Steps:
     score = parse_number_type(types_of(forest)["score"])
     assert isinstance(score, Fixed)
     with tempfile.TemporaryDirectory() as folder:
-        circuit = ScoreCircuit(document, score.bits, score.bits - score.fraction - 1, Path(folder))
+        model = SimpleNamespace(document=document, n_features_in_=document["n_features"])
+        circuit = ScoreCircuit(model, score.bits, score.bits - score.fraction - 1, Path(folder))
         made = circuit.made()
         sources = sorted((Path(folder) / "firmware").iterdir())
         yield [path], [*(source.read_bytes() for source in sources), tool_version("conifer")]
