@@ -31,6 +31,7 @@ SLOW = (
     "estimates",  # It synthesizes for all families.
     "slower_devices",  # It places and routes twice.
     "bitstreams",  # It places and routes.
+    "trigger",  # It places and routes.
     "board_check",  # It builds two boards in Verilator; tests/boards do the same on fewer vectors.
     "level_times",  # It compiles functions of all levels.
     "levels",
