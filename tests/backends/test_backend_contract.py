@@ -42,7 +42,7 @@ def options_of(name):
     """Returns options that make a backend write something."""
     targets = [name] if name in TARGETS else ["verilog"]
     more = {"stream": {"registers": True}, "c": {"project": "all"}, "engine": asdict(CAPACITY)}
-    return {"targets": targets, **({name: more[name]} if name in more else {})}
+    return {"targets": targets, "outputs": "both", **({name: more[name]} if name in more else {})}
 
 
 def refused(row, forest):

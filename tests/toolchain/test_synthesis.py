@@ -154,7 +154,7 @@ def test_compile_to_a_placed_design(tmp_path, run, monkeypatch):
     stages = ["load", "passes", "lower", "emit", "check", "estimate", "write", "synthesis", "place and route"]
     assert list(output["seconds"]) == stages and min(output["seconds"].values()) >= 0
     monkeypatch.setattr("forestc.commands.compile.synthesis_figures", lambda *_, **__: output["synthesis"])
-    shown = run(command)[1]
+    shown = run(f"{command} --verbose")[1]
     assert all(stage in shown for stage in stages) and "Fmax" in shown
     with pytest.raises(OptionError, match=r"device.*a device needs the core.*add the target verilog or vhdl"):
         forestc.compile(model, X, tmp_path / "c", label=y, targets=["c"], device="lut6")
