@@ -160,7 +160,7 @@ def _trained(
     rows = table.of_rows(slice(None, None, step))
     assert rows.y is not None
     with seeded_numpy(seed):
-        model = trained_again(estimator, source, rows.X, rows.y, seed, rounds, rows.weights)
+        model = trained_again(estimator, source, rows.X, rows.y, rows.weights, seed, rounds)
     if len(model.classes) != len(source.classes) or model.columns not in (source.columns, source.width):
         raise ForestcError(
             "a fold has other classes than all rows: too few rows of one class",

@@ -20,9 +20,9 @@ def trained_again(
     source: Forest,
     X: NDArray[np.float64],
     y: NDArray[Any],
+    weights: NDArray[np.float64] | None,
     seed: int,
     rounds: int | None = None,
-    weights: NDArray[np.float64] | None = None,
 ) -> Forest:
     """Returns the forest of a copy of the estimator, trained on other rows. Raises ForestcError if it can't be trained.
     source: the estimator's forest.

@@ -69,7 +69,7 @@ def test_estimators_that_stopped_early_train_their_best_rounds_again(kind):
     model.fit(X[:400], y[:400], eval_set=[(X[400:], y[400:])], **more)
     source = load(model)
     assert 1 < len(source.trees) < 60
-    assert same_trees(trained_again(model, source, X[:400], y[:400], 0), source)
+    assert same_trees(trained_again(model, source, X[:400], y[:400], None, 0), source)
 
 
 def test_a_model_of_a_single_round_is_trained_again():
@@ -77,7 +77,7 @@ def test_a_model_of_a_single_round_is_trained_again():
     model = xgboost.XGBClassifier(n_estimators=1, early_stopping_rounds=5, n_jobs=1)
     model.fit(X[:400], y[:400], eval_set=[(X[400:], y[400:])], verbose=False)
     source = load(model)
-    assert len(source.trees) == 1 and same_trees(trained_again(model, source, X[:400], y[:400], 0), source)
+    assert len(source.trees) == 1 and same_trees(trained_again(model, source, X[:400], y[:400], None, 0), source)
 
 
 CATBOOST = (
@@ -100,7 +100,7 @@ def test_catboost_is_copied_by_its_parameters(more, tmp_path, monkeypatch, capfd
     model.save_model("m.cbm")
     for live in (model, catboost.CatBoostClassifier().load_model("m.cbm")):
         source = load(live)
-        assert same_trees(trained_again(live, source, X, y, 0), source)
+        assert same_trees(trained_again(live, source, X, y, None, 0), source)
         assert folds_of(live, source, ArrayRows(X, y)).how == "models trained again with the same parameters"
     assert model.get_params() == parameters and [path.name for path in tmp_path.iterdir()] == ["m.cbm"]
     assert capfd.readouterr().out == ""
@@ -141,7 +141,7 @@ def test_columns_of_categories_are_trained_as_such(model):
     y = ((frame.a > 0.5) ^ frame.kind.isin(["t", "w"])).astype(int).to_numpy()
     given, source, _ = rows_for_model(frame, load(model.fit(frame, y)), y)
     (batch,) = given.batches()
-    assert same_trees(trained_again(model, source, batch.X, y, 0), source)
+    assert same_trees(trained_again(model, source, batch.X, y, None, 0), source)
 
 
 def test_libraries_that_refuse_the_rows_are_named():
