@@ -112,7 +112,7 @@ def test_catboost_is_copied_in_a_pipeline_and_as_the_general_class():
     steps = make_pipeline(MinMaxScaler(), catboost.CatBoostClassifier(**quiet, class_weights=[1, 3])).fit(X, y)
     general = catboost.CatBoost(quiet | {"loss_function": "Logloss"}).fit(X, y)
     for model in (steps, general):
-        assert same_trees(trained_again(model, load(model), X, y, 0), load(model))
+        assert same_trees(trained_again(model, load(model), X, y, None, 0), load(model))
     assert seeded(steps, 0)[1].get_params()["class_weights"] == [1, 3]
 
 
@@ -149,4 +149,4 @@ def test_libraries_that_refuse_the_rows_are_named():
     model = xgboost.XGBClassifier(n_estimators=2, n_jobs=1).fit(X, y)
     source = load(model)
     with pytest.raises(ForestcError, match=r"XGBClassifier can't be trained again .*held_out=FILE"):
-        trained_again(model.set_params(booster="none of them"), source, X, y, 0)
+        trained_again(model.set_params(booster="none of them"), source, X, y, None, 0)
