@@ -56,7 +56,7 @@ def decoded(stuffed: bytes) -> Frame | None:
 
 
 class FrameReader:
-    """Finds frames in arriving bytes. Drops damaged frames and those with more payload than `most`."""
+    """Finds frames in arriving bytes. Drops damaged ones, and those longer than one of `most` stuffed bytes."""
 
     def __init__(self, most: int = MOST_PAYLOAD) -> None:
         self._limit = 2 * (HEAD.size + most + CRC.size)  # bytes of a frame, all of them stuffed

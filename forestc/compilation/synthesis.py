@@ -62,7 +62,7 @@ class Circuit(Protocol):
     def name(self) -> str: ...
     @property
     def core(self) -> Core | None:
-        """The language that is synthesized; None for Verilog alone."""
+        """The core that is synthesized; None for an engine."""
 
     def refuse(self, device: str, *, any_size: bool) -> None:
         """Raises an error if the device does not take the circuit. any_size: also takes what the estimate refuses."""

@@ -22,8 +22,8 @@ KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
 
 
 def check_types(estimator: Any) -> None:
-    """Raises OptionError for a parameter of a type that its annotation does not name. Parameters with another
-    annotation than a union of KINDS pass."""
+    """Raises OptionError for a parameter whose type is not in its annotation. Only annotations made of KINDS are
+    checked."""
     for name, parameter in inspect.signature(type(estimator)).parameters.items():
         annotations = str(parameter.annotation).split(" | ")
         if KINDS.keys() >= set(annotations):

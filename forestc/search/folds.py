@@ -220,8 +220,8 @@ class _Table:
         return ArrayRows(self.X, self.y, weights=self.weights)
 
     def dealt(self, decides: bool, count: int, repeat: int = 0) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        """Returns a list with (row numbers to fit, held-out row numbers) for each of `count` folds. Classes, of groups
-        those of their first rows, are spread evenly over folds."""
+        """Returns a list with (row numbers to fit, held-out row numbers) for each of `count` folds. Classes are
+        spread evenly over folds; a group has the class of its first row."""
         _, first, unit = np.unique(
             np.arange(len(self.X)) if self.groups is None else self.groups, return_index=True, return_inverse=True
         )

@@ -213,7 +213,7 @@ class LevelSearch:
         return min((trial.cost for trial in self.trials if trial.good), default=math.inf)
 
     def _candidates(self) -> list[LevelTrial]:
-        """Returns the cheapest good trials of each family, among which the smallest is chosen."""
+        """Returns up to MEASURED good trials of each family, whose costs are near the least of all."""
         candidates: list[LevelTrial] = []
         for family in dict.fromkeys(trial.family for trial in self.trials):
             good = [trial for trial in self.trials if trial.family == family and trial.good]

@@ -82,7 +82,7 @@ MOST_UNTIMED_STEPS = 3 * 10**8  # steps of exact pricing as a last resort withou
 EXACT_SHARE = 0.3  # share of remaining time for FEW_TRIES, or for pricing with MANY_STEPS
 LAST_SHARE = 0.15  # share of the time reserved for the exact pricing behind the bound
 INACTIVE = -1  # marks an inactive column among the counts of idle rounds
-# Limits the tries of `refill`: in some rounds, without new columns, at the end.
+# Limits the tries of `refill`: in some rounds; if no column is found; as a last resort.
 SOME_TRIES, FEW_TRIES, MANY_TRIES = 8, 40, 400
 REFILL_SHARE = 0.1  # share of the remaining time for SOME_TRIES
 MOST_IDLE = 8  # rounds that a column may be unused before it becomes inactive

@@ -138,7 +138,7 @@ def _threshold_values(
     first: int,
     past: int,
 ) -> None:
-    """Writes `Patterns.values_after` for the members first .. past - 1 to `values`. patterns: `votes` and `gain`."""
+    """Writes `Patterns.values_after` of members first .. past - 1 to `values`. patterns: its votes and gain."""
     votes, gain = patterns
     for member in range(first, past):
         step = steps[member]

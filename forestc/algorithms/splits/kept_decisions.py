@@ -84,7 +84,7 @@ def _moved_slack(scores: Ints, label: int, last: bool, slack: int, output: int, 
 
 @compiled()
 def _change(decided: Decided, slack: Ints, weight: Ints, rows: Int32s, output: int, step: int) -> Any:
-    """Returns the rise of the weighted sum of negative slacks over `rows` if one output's scores grow by `step`."""
+    """Returns the rise of the weighted sum of max(0, -slack) over `rows` if one output's scores grow by `step`."""
     change = 0
     for row in rows:
         before = slack[row]

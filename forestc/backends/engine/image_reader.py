@@ -109,7 +109,7 @@ def stepped(shape: EngineShape, on: Algebra[W, C], node: W, x: W, address: W, gi
 
 
 class Numbers:
-    """The operations of a step, on arrays with one entry per row."""
+    """The operations of an engine's step, on arrays (rows,)."""
 
     def bits(self, word: Ints, low: int, count: int) -> Ints:
         return word >> low & ((1 << count) - 1)

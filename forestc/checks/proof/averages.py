@@ -107,7 +107,7 @@ def _wrong_by_solver(
 
 
 class ShareProof:
-    """Proves the shares of one part (member model) of an average. sums: the part's scores."""
+    """Proves each class's share in a part (member model) of an average. sums: the part's scores."""
 
     def __init__(self, evidence: Evidence, index: int, part: Part, sums: Sequence[Form]) -> None:
         self.evidence, self.index, self.part, self.sums = evidence, index, part, sums

@@ -380,7 +380,7 @@ def _fits(saved: SavedModel, column: int, names: Sequence[Any]) -> bool:
 
 
 def _only_columns(saved: SavedModel, lists: Sequence[Sequence[Any]]) -> list[int]:
-    """Returns the column of each list of categories; [] unless exactly one assignment in order fits."""
+    """Returns each list's column; [] unless exactly one choice of columns in order fits."""
     columns = range(len(saved.names))
     left = _leftmost(saved, columns, lists)
     return left if left == _leftmost(saved, columns[::-1], lists[::-1])[::-1] else []

@@ -32,7 +32,7 @@ def taken(
     """Returns the number of iterations to read, and notes. Raises ForestcError.
 
     stops: True if the library predicts with the first `best` iterations only.
-    unknown: remedy if `best` is None.
+    unknown: advice if `best` is None.
     """
     if requested == BEST and best is None:
         raise ModelError("the model does not say which iteration is the best", where=where, do=unknown)

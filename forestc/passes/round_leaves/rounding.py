@@ -119,7 +119,7 @@ def _averageable(forest: Forest, part: Part) -> bool:
 
 
 def _two_classes(part: Part) -> bool:
-    """Returns True if a member model decides by one score, or by two probabilities."""
+    """Returns True if a member model has a threshold, or two classes and no link."""
     return part.decision.kind == "threshold" or (len(part.classes) == 2 and part.link == Link())
 
 

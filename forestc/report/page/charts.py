@@ -85,7 +85,7 @@ def tooltips(*fields: tuple[str, str] | tuple[str, str, str]) -> list[Any]:
 
 
 def data(name: str = "rows") -> Any:
-    """Returns a reference to rows by name; `finished` gets the rows under this name."""
+    """Returns a reference to the rows that `finished` gets under this name."""
     return altair().NamedData(name)
 
 
