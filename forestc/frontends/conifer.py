@@ -1,8 +1,8 @@
 """Reads conifer's JSON as the experiment's emulator (conifer.h, in CMSSW and in conifer) evaluates it.
 
-The emulator rounds inputs and thresholds to `threshold_t`, and leaves to `score_t`. A score is (init + sum) * norm, and
-each step rounds to `score_t`. The file's `config` has the types, unless the user gives them; without types all are
-float. CMSSW's emulator compares inputs as they are; conifer 1.11's first multiplies them by 1 in `weight_t`.
+The emulator rounds inputs and thresholds to threshold_t, and leaves to score_t. A score is (init + sum) * norm, and
+each step rounds to score_t. The file's `config` has the types, unless the user gives them; without types all are
+float. CMSSW's emulator compares inputs as they are; conifer 1.11's first multiplies them by 1 in weight_t.
 """
 
 from __future__ import annotations

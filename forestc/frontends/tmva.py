@@ -1,6 +1,6 @@
 """Reads weight files of TMVA, ROOT's library: XML with boosted decision trees (BDT).
 
-They mean what `TMVA::Reader` of today's ROOT computes. Rows, cuts and leaves are float32; a row goes right if
+They mean what TMVA::Reader of today's ROOT computes. Rows, cuts and leaves are float32; a row goes right if
 `x >= Cut`, or left where cType is 0. Sums are float64, tree by tree.
 """
 
