@@ -182,7 +182,8 @@ def cases_of_outputs():
     for target, runner, kind in (case.values for case in cases()):
         for number, outputs in enumerate(NEW):
             quick = list(FORESTS).index(kind) in (number, number + 4)
-            name, marks = f"{outputs}-{target.name}-{runner.name}-{kind}", () if quick else pytest.mark.slow
+            name = f"{outputs}-{target.name}-{runner.name}-{kind}"
+            marks = pytest.mark.long if kind in LARGE else () if quick else pytest.mark.slow
             found.append(pytest.param(outputs, target, runner, kind, marks=marks, id=name))
     return found
 
