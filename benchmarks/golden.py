@@ -381,6 +381,7 @@ READERS = (
     "frontends/sklearn frontends/xgboost frontends/lightgbm frontends/onnx frontends/catboost.py frontends/treelite.py "
     "frontends/shared/exact.py frontends/shared/fold.py frontends/shared/merge.py"
 )  # of the models of benchmarks
+OTHER_READERS = "frontends/conifer.py frontends/tmva.py frontends/ydf frontends/shared"
 LOGIC = "lowering netlist backends/verilog backends/hdl.py backends/logic.py compilation"
 PASSES = "passes algorithms/splits algorithms/thresholds"
 SEARCH = f"{PASSES} algorithms/boosting algorithms/members search training costs/prices.py costs/shares.py"
@@ -390,9 +391,10 @@ LEVELS = ("shipped_models", "hardware", "curve", "level_times")  # results with 
 EXACT, PATHS, FOUND = (
     " ".join(f"{name}[{level}]" for level in levels.split() for name in LEVELS) for levels in ("-O0", "-O1", "-O2 -O3")
 )
-CORES = "exactness compile_scale simulation streams make"
+CORES = "exactness compile_scale simulation streams make trigger"
 GOLDEN: Mapping[str, Golden] = {
     "models read": Golden(loaded, "exactness c_exactness compile_scale frontends public_models", READERS),
+    "models of other kinds read": Golden(lambda _: [], "c_exactness trigger", OTHER_READERS),
     "logic, -O0": Golden(
         compiled(*SMALL, suffixes=".v", level=0, targets="verilog", latency=2), f"{EXACT} {CORES}", f"{LOGIC} {PASSES}"
     ),

@@ -247,6 +247,8 @@ class CompileOptions(TargetOptions, _ModelAndHardware):
             )
         if self.rows is not None and self.ranges is not None:
             raise OptionError(f"{opt.rows} are given, too", where=opt.ranges, do="remove one of them")
+        if self.weights is not None and self.scheduler is not None:
+            raise OptionError("a cluster reads no weights", where=opt.weights, do=f"remove it, or {opt.scheduler}")
         for name in ("label", "groups", "weights", "held_out", "scheduler"):
             if self.rows is None and getattr(self, name) is not None:
                 raise OptionError(

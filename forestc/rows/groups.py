@@ -76,7 +76,11 @@ def _values(given: object, rows: object, where: Any) -> Iterator[Any]:
 def _column(name: str, rows: object, where: Any) -> Iterator[Any]:
     table: Table | ArrayTable = open_file(rows, name) if isinstance(rows, str | Path) else in_memory(rows)
     if isinstance(table, ArrayTable):
-        raise RowsError("arrays have no column names", where=where, do="give a value for each row, from Python")
+        raise RowsError(
+            f"arrays have no column {name!r}",
+            where=where,
+            do="give a data frame or a file with it; from Python, values for given rows",
+        )
     (column,) = find_labels((name,), table)
     for batch in table.batches([column], [column], BATCH):
         values = batch.column(column)

@@ -12,7 +12,7 @@ from sklearn.tree import DecisionTreeRegressor
 from xgboost import XGBClassifier
 
 import forestc
-from forestc.errors import RowsError
+from forestc.errors import OptionError, RowsError
 from forestc.passes.quick_evaluation import answers_to
 from forestc.passes.scorer import RowErrors, row_errors
 from forestc.rows.batches import ArrayRows, RowSelection
@@ -82,6 +82,10 @@ def test_accuracy_is_weighted(case, tmp_path, file):
     assert done.figures["measured"]["held_out"]["compiled"] == pytest.approx(accuracy)
     chosen = next(row for row in done.figures["level"]["table"] if row["chosen"])
     assert chosen["accuracy"] == pytest.approx(accuracy) and done.design.manifest["made"]["options"]["weights"] == "w"
+    with pytest.raises(OptionError, match="a cluster reads no weights"):
+        forestc.compile(model, rows, tmp_path / "b", label="y", weights="w", scheduler="tcp://none", targets="c")
+    with pytest.raises(RowsError, match="no column 'w'"):
+        forestc.compile(model, rows, tmp_path / "b", label="y", weights="w", held_out=(X, y), level=2, targets="c")
     with pytest.raises(RowsError, match="5 weights of 900 rows"):
         forestc.compile(model, X, tmp_path / "b", label=y, weights=weights[:5], targets="c")
 
