@@ -67,8 +67,9 @@ full: lint types types-elsewhere docs
 
 # Measured figures, into docs/benchmarks: `figures` what README and docs/benchmarks/index.md show, `bench` all. A row that
 # is made again as it was is not measured again, and a run that was ended goes on where it stopped. PEERS names a folder
-# of NAME.json with NAME.npz (hardware), DATA one of NAME.csv.gz; what needs them is left out without.
-FOLDERS := $(if $(DATA),--data $(DATA)) $(if $(PEERS),--peers $(PEERS))
+# of NAME.json with NAME.npz (hardware), DATA one of NAME.csv.gz, MODELS one of model files; what needs them is left out
+# without.
+FOLDERS := $(if $(DATA),--data $(DATA)) $(if $(PEERS),--peers $(PEERS)) $(if $(MODELS),--models $(MODELS))
 
 figures: $(STAMP)
 	$(BIN)/python benchmarks/figures.py $(FOLDERS)

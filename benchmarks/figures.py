@@ -26,7 +26,7 @@ from ledger import has_origins
 from tools import ROOT, show
 
 PAGES = ("README.md", "docs/index.md", "docs/benchmarks/index.md")
-GIVEN = ("data", "peers", "peer")  # options that a command may take
+GIVEN = ("data", "peers", "peer", "models")  # options that a command may take
 
 
 def main() -> int:

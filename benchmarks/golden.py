@@ -387,7 +387,7 @@ PASSES = "passes algorithms/splits algorithms/thresholds"
 SEARCH = f"{PASSES} algorithms/boosting algorithms/members search training costs/prices.py costs/shares.py"
 COSTS = "costs toolchain/yosys.py toolchain/nextpnr.py compilation/synthesis.py"
 CODE = "backends/c layouts compilation/layouts.py firmware toolchain/firmware.py"
-LEVELS = ("shipped_models", "hardware", "curve", "level_times")  # results with a row of each level
+LEVELS = ("shipped_models", "hardware", "curve")  # results with a row of each level
 EXACT, PATHS, FOUND = (
     " ".join(f"{name}[{level}]" for level in levels.split() for name in LEVELS) for levels in ("-O0", "-O1", "-O2 -O3")
 )
@@ -408,7 +408,7 @@ GOLDEN: Mapping[str, Golden] = {
         compiled("large 2", suffixes=".h", level=1, targets="c", c_layout="nodes"), "firmware", ""
     ),
     "C on processors": Golden(on_processors, "firmware", CODE),
-    "estimates and devices": Golden(on_devices, "shipped_models hardware curve level_times levels make", COSTS),
+    "estimates and devices": Golden(on_devices, "shipped_models hardware curve levels make", COSTS),
     "boards": Golden(on_boards, "bitstreams board_check", "boards costs/boards.py toolchain"),
     "levels, cross-validated": Golden(
         compiled("forest 3", "boosting 2", level=3, targets="verilog", tolerance=0.02), f"{FOUND} levels", SEARCH
@@ -441,7 +441,7 @@ GOLDEN: Mapping[str, Golden] = {
         pruned_ensembles, "ensemble_pruning", "papers/pruning algorithms/members algorithms/highs.py"
     ),
     "input model": Golden(inputs, "", "inputs papers/networks"),
-    "engine": Golden(an_engine, "engine board_check", "engine backends/engine"),
+    "engine": Golden(an_engine, "board_check", "engine backends/engine"),
 }  # fmt: skip
 
 

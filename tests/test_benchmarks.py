@@ -20,7 +20,7 @@ from sklearn.datasets import load_breast_cancer
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "benchmarks"
-OWN_TESTS = ("corpus", "golden", "figures")
+OWN_TESTS = ("golden", "figures")
 # A module without a `main` is part of other scripts.
 SCRIPTS = sorted(
     path.stem
@@ -29,11 +29,9 @@ SCRIPTS = sorted(
 )
 SLOW = (
     "estimates",  # It synthesizes for all families.
-    "slower_devices",  # It places and routes twice.
     "bitstreams",  # It places and routes.
     "trigger",  # It places and routes.
     "board_check",  # It builds two boards in Verilator; tests/boards do the same on fewer vectors.
-    "level_times",  # It compiles functions of all levels.
     "levels",
 )
 NUMBERS = ("transfusion", "parkinsons", "pima", "bmf_zoo", "breast_w")  # lists the tables that --small reads

@@ -208,4 +208,4 @@ def test_what_does_not_fit_after_all_is_one_line(tmp_path, need_tool, monkeypatc
 def test_the_up5k_has_a_clock_of_its_own(tmp_path):
     netlist = compile_iris(tmp_path / "out", latency=2).design.netlist
     fast, slow = (estimate(netlist, device)["fmax_mhz"] for device in ("ice40-hx8k", "ice40-up5k"))
-    assert 2.58 < fast / slow < 2.91  # benchmarks/slower_devices.py measured this ratio.
+    assert 2.58 < fast / slow < 2.91

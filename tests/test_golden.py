@@ -32,17 +32,17 @@ def test_a_case_stands_for_each_row_that_a_page_shows(page):
 
 def test_a_stale_result_names_the_case_and_the_pages_with_its_rows(tmp_path, monkeypatch):
     """Uses the engine's case, which is the quickest. Results of other cases are left alone."""
-    rows = [{"case": "up5k", "device": "ice40-up5k"}]
-    about = {"command": "benchmarks/engine.py", "rows": rows}
+    rows = [{"design": "iris", "line": "clean"}]
+    about = {"command": "benchmarks/board_check.py", "rows": rows}
     cases = {"engine": golden.digest("engine"), "boards": golden.digest("models read")}
     monkeypatch.setattr(golden, "digest", cases.__getitem__)
     monkeypatch.setattr(golden, "RESULTS", tmp_path)
-    for name, digest in [("kept", cases["engine"]), ("engine", "000000000000")]:
+    for name, digest in [("kept", cases["engine"]), ("board_check", "000000000000")]:
         text = json.dumps({**about, "golden": {"engine": digest, "boards": cases["boards"]}})
         (tmp_path / f"{name}.json").write_text(text)
     ((name, why),) = golden.stale()
-    assert name == "engine" and why.startswith("engine changed; ")
-    assert "benchmarks/NOTES.md, table: up5k ice40-up5k" in why
+    assert name == "board_check" and why.startswith("engine changed; ")
+    assert "docs/howto/check.md, table: iris clean" in why
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class Slower(NamedTuple):
-    """Factors by which a device is slower than its family's timed device (benchmarks/slower_devices.py)."""
+    """Factors by which a device is slower than its family's timed device."""
 
     middle: float  # median slowdown of eight designs
     least: float
