@@ -24,6 +24,7 @@ from forestc.checks.result import CheckResult, EngineResult
 from forestc.errors import CheckError, MissingToolError, OptionError, known_names, opt, said
 from forestc.fields.options import takes
 from forestc.forest.evaluate import Evaluation, evaluate_words
+from forestc.forest.outputs import LABEL, OUTPUTS
 from forestc.manifest.checked import write_check
 from forestc.manifest.design import Design, design_of
 from forestc.manifest.notebook import shows
@@ -135,6 +136,9 @@ def _given(design: Design, options: CheckOptions) -> _Given:
     requested."""
     given = _Given(ArrayRows(np.empty((0, design.model.width))))
     ranges = ranges_again(design.manifest.get("made", {}).get("rows", {}), design.model)
+    words = design.manifest["options"]["outputs"]
+    if options.label is not None and OUTPUTS.get(words, LABEL).read is not None:
+        raise OptionError(f"no label judges the design's outputs, {words}", where=opt.label, do="remove it")
     if options.rows is not None:
         rows = rows_from(options.rows, design.model, options.label)
         given = _Given(rows, fingerprint(options.rows, rows), unseen_notes(rows, design.model, options.unseen))
