@@ -68,7 +68,7 @@ def test_a_folder_predicts_margins_of_all_classes(tmp_path):
     model, X, design = compiled(tmp_path, outputs="margins", level=0)
     assert np.allclose(design.predict(X), model.predict_proba(X), atol=1e-4)
     assert any(", ".join(model.classes_) in note for note in design.model.provenance.notes)
-    with pytest.raises(OptionError, match="label=: no label judges.* margins"):
+    with pytest.raises(OptionError, match=r"label=: no label judges.* margins"):
         forestc.check(design, X, label=model.predict(X))
 
 
