@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from forestc.errors import DAMAGED, HERE, ModelError
 from forestc.forest.conditions import NO_SET, Member
+from forestc.forest.hashing import HashedColumn
 from forestc.forest.ir import (
     LEAF,
     Aggregate,
@@ -190,6 +191,7 @@ def make_forest(
     parts: Sequence[Part] = (),
     combine: Combine | None = None,
     carried: Sequence[int] = (),
+    hashed: Sequence[HashedColumn] = (),
     where: str = "",
 ) -> Forest:
     """Builds and verifies a Forest. By default, scores are sums of the trees' values. where: the file that errors name.
@@ -213,6 +215,7 @@ def make_forest(
         parts=tuple(parts),
         combine=combine or Combine(),
         carried=tuple(carried),
+        hashed=tuple(hashed),
     )
     try:
         return changed(forest, parts=tuple(parts))

@@ -6,6 +6,7 @@ into scores; a link transforms scores; a decision chooses the class.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 from forestc.errors import said
 from forestc.forest.conditions import ConditionTable, table_of
+from forestc.forest.hashing import HashedColumn
 from forestc.forest.numbers import FLOAT32, Category, Fixed, NumberType
 from forestc.forest.summary import described, html_figures
 from forestc.forest.tree import LEAF as LEAF  # other modules import these from here
@@ -246,6 +248,8 @@ class Forest:
         True if designs accept all missing values that the model accepts, even if no given row misses one.
     categories : tuple of tuple of str
         Names of the categories of each categorical column, if the source does not say which columns these are.
+    hashed : tuple of HashedColumn
+        The columns of codes that forestc makes of hashes. Combinations of columns follow the source's own columns.
 
     Examples
     --------
@@ -275,6 +279,7 @@ class Forest:
     carried: tuple[int, ...] = ()
     always_missing: bool = False
     categories: tuple[tuple[str, ...], ...] = ()
+    hashed: tuple[HashedColumn, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.parts:
@@ -306,11 +311,19 @@ class Forest:
         """Number of columns of rows in forestc: of the columns in `carried` if any, otherwise of all columns."""
         return len(self.carried) or self.columns
 
+    @property
+    def own_columns(self) -> int:
+        """Number of columns of the source's rows, without combinations."""
+        return self.columns - sum(column.combined for column in self.hashed)
+
     @cached_property
     def row_columns(self) -> tuple[int, ...]:
         """The index of each feature's column, in rows of `width` columns."""
-        place = {column: index for index, column in enumerate(self.carried)}
-        return tuple(place[f.column] if place else f.column for f in self.features)
+        return tuple(self.place(feature.column) for feature in self.features)
+
+    def place(self, column: int) -> int:
+        """Returns the index of a column of the source in rows of `width` columns."""
+        return bisect_left(self.carried, column) if self.carried else column
 
     @property
     def as_part(self) -> Part:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import astuple, replace
 from typing import get_args
 
 import numpy as np
@@ -16,6 +16,8 @@ import numpy as np
 from forestc.errors import HERE, ModelError
 from forestc.forest.builder import make_forest, make_tree
 from forestc.forest.conditions import NO_SET, Member
+from forestc.forest.hashing import HashedColumn
+from forestc.forest.hashing import Member as HashMember
 from forestc.forest.ir import (
     LEAF,
     Aggregate,
@@ -54,6 +56,10 @@ def _lines(forest: Forest) -> Iterator[str]:
         yield _ALWAYS
     for texts in forest.categories:
         yield f"categories {json.dumps(list(texts))}"
+    for hashed in forest.hashed:
+        members = json.dumps([astuple(member) for member in hashed.members])
+        codes = "".join(f" {key}:{code}" for key, code in zip(hashed.hashes, hashed.codes, strict=True))
+        yield f"hashed {hashed.column} {hashed.count} of {members} codes{codes}"
     for feature in forest.features:
         origin_column = f"column {feature.column} raw {feature.raw}{' missing' * feature.missing}"
         labels = f" labels {json.dumps(list(feature.labels))}" if feature.labels else ""
@@ -129,7 +135,7 @@ _RESULT = ("aggregate", "link", "decision", "classes")
 _PART = ("part", *(f"part-{word}" for word in _RESULT), "part-scale", "part-curve")
 _HEADER = frozenset(
     (
-        *("forest", "source", "pass", "note", "columns", "carried", "missing", "categories", "feature"),
+        *("forest", "source", "pass", "note", "columns", "carried", "missing", "categories", "hashed", "feature"),
         *("bias", "scale", "words", "combine"),
         *_RESULT,
         *_PART,
@@ -141,6 +147,7 @@ _FEATURE = re.compile(
     rf"feature ({_STRING}) (\S+) column (\d{{1,9}}) raw (\S+)( missing)?(?: labels (\[.*\]))?( unnamed)?"
     rf"(?: unknown ({_FLOAT}))?"
 )
+_HASHED = re.compile(r"hashed (\d{1,9}) (\d{1,9}) of (\[.*\]) codes((?: \d{1,20}:\d{1,9})*)")
 _AGGREGATE = re.compile(
     rf"(sum|min|max|typed) (float32|float64) bias-(first|last)(?: / ({_FLOAT}))?(?: in (\S+) (sequential|tree))?"
 )
@@ -271,12 +278,29 @@ def _parse_header(header: dict[str, list[str]], trees: list[Tree], quantized: bo
         parts=parts,
         combine=combine,
         carried=[int(column) for column in _one(header, "carried").split(" ")] if "carried" in header else (),
+        hashed=[_parse_hashed(line) for line in header.get("hashed", [])],
     )
     categories = (json.loads(line.split(" ", 1)[1]) for line in header.get("categories", []))
     return replace(
         forest,
         always_missing="missing" in header,
         categories=tuple(tuple(str(text) for text in texts) for texts in categories),
+    )
+
+
+def _parse_hashed(line: str) -> HashedColumn:
+    match = matched(_HASHED, line)
+    members = tuple(
+        HashMember(int(column), str(name), kind, float(value), bool(missing))
+        for column, name, kind, value, missing in json.loads(match[3])
+    )
+    pairs = [pair.split(":") for pair in match[4].split()]
+    return HashedColumn(
+        int(match[1]),
+        int(match[2]),
+        members,
+        tuple(int(key) for key, _ in pairs),
+        tuple(int(code) for _, code in pairs),
     )
 
 

@@ -84,6 +84,14 @@ def _verify_features(forest: Forest) -> None:
         if not isinstance(feature.number, Category) and forest.on_words == isinstance(feature.number, Float):
             state = "words" if forest.on_words else "floats"
             raise ModelError(f"a forest of {state} has a feature of type {feature.number}", where=where, do=MEND)
+    made = [hashed.column for hashed in forest.hashed]
+    inside = all(
+        (hashed.column >= forest.own_columns) == hashed.combined
+        and max(member.column for member in hashed.members) < forest.own_columns
+        for hashed in forest.hashed
+    )
+    if len(set(made)) < len(made) or not inside or max(made, default=0) >= max(1, forest.columns):
+        raise ModelError("a hashed column stands twice, or is no column of the rows", where=HERE, do=MEND)
     held = set(forest.carried)
     if held and (not columns <= held or sorted(held) != list(forest.carried) or not held <= set(range(forest.columns))):
         raise ModelError(

@@ -100,9 +100,11 @@ def load(
 def carrying(forest: Forest) -> Forest:
     """Returns the forest with `carried` set, so rows hold only the columns it reads; unchanged if at most `SPARE`
     columns are unread."""
-    if forest.carried or forest.columns - len(forest.features) <= SPARE:
+    read = {feature.column for feature in forest.features}
+    read |= {c for hashed in forest.hashed for c in (hashed.column, *(member.column for member in hashed.members))}
+    if forest.carried or forest.columns - len(read) <= SPARE:
         return forest
-    return replace(forest, carried=tuple(sorted(feature.column for feature in forest.features)) or (0,))
+    return replace(forest, carried=tuple(sorted(read)) or (0,))
 
 
 def read_bytes(data: bytes, where: str) -> Forest:

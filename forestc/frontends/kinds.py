@@ -13,7 +13,8 @@ from typing import Any
 from forestc.errors import CUT, HERE, ModelError, opt
 from forestc.forest.ir import Forest
 from forestc.forest.text import parse_forest
-from forestc.frontends import catboost, conifer, tmva, treelite
+from forestc.frontends import conifer, tmva, treelite
+from forestc.frontends.catboost import reader as catboost
 from forestc.frontends.lightgbm import reader as lightgbm
 from forestc.frontends.onnx import reader as onnx
 from forestc.frontends.shared.content import Content

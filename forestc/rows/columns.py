@@ -18,6 +18,7 @@ from forestc.forest.builder import changed
 from forestc.forest.ir import Feature, Forest
 from forestc.forest.numbers import Category, Float
 from forestc.rows.batches import ArrayRows, Batch, Rows, WeightedRows
+from forestc.rows.hashed import array_codes, as_given, category_columns, fill_codes, hashes_of
 from forestc.rows.labels import LabelReader, counted
 from forestc.rows.table import (
     ROWS,
@@ -243,6 +244,7 @@ class TableRows:
     reader: LabelReader
     features: Mapping[int, Feature]  # features that accept texts, by column of the rows
     names: tuple[str, ...] = ()  # names of the columns; empty if the model has names
+    hashing: Forest | None = None  # the forest if it makes codes of hashes, and the table holds categories
 
     def batches(self) -> Iterator[Batch]:
         """Yields the rows in batches. Raises RowsError for values that are not numbers, or if there are no rows."""
@@ -257,13 +259,17 @@ class TableRows:
         """Yields the rows in batches, if there are any."""
         truth = self.reader.columns
         columns = dict.fromkeys([*(name for name in self.read_columns if name is not None), *truth])
-        texts = {*truth, *(self.read_columns[column] for column in self.features)}
+        categories = {} if self.hashing is None else {self.hashing.place(c): c for c in category_columns(self.hashing)}
+        texts = {*truth, *(self.read_columns[column] for column in {*self.features, *categories})}
         most, start = max(1, min(BATCH_ROWS, BATCH_VALUES // max(1, len(self.read_columns)))), 0
         for batch in self.table.batches(list(columns), texts, most):
             X = np.zeros((batch.num_rows, len(self.read_columns)))
             text: dict[bool, str] = {}
+            hashes = {}
             for column, name in enumerate(self.read_columns):
-                if name is not None:
+                if name is not None and column in categories:
+                    hashes[categories[column]] = hashes_of(batch.column(name), str(name), self.table.where)
+                elif name is not None:
                     feature = self.features.get(column)
                     labels, unknown = ((), None) if feature is None else (feature.labels, feature.other_text)
                     values = batch.column(name)
@@ -277,6 +283,8 @@ class TableRows:
                     where=self.table.where,
                     do="give names in both, or codes in both",
                 )
+            if self.hashing is not None:
+                fill_codes(self.hashing, X, hashes)
             labels_of_batch = [batch.column(name).tolist() for name in truth]
             yield Batch(X, self.reader.read(labels_of_batch, start) if truth else None)
             start += batch.num_rows
@@ -325,20 +333,28 @@ def matched(
 
 def _match(table: Table, forest: Forest, reader: LabelReader, aside: tuple[Any, ...] = ()) -> TableRows:
     others = [name for name in table.names if name not in (*reader.columns, *aside)]
-    match = find_columns(forest, others if table.headed else len(others), table.where)
+    made = {feature.name for feature in forest.features if feature.column >= forest.own_columns}
+    codes = getattr(table, "sampled", False) or (made and (made <= set(others) or len(others) == forest.columns))
+    hashing = forest if forest.hashed and not codes else None
+    categories = set() if hashing is None else category_columns(forest)
+    given = forest if hashing is None else as_given(forest)
+    match = find_columns(given, others if table.headed else len(others), table.where)
     read_columns: list[Any] = [None] * forest.width
     texts = {}
-    for feature, index, column in zip(forest.features, forest.row_columns, match.columns, strict=True):
+    for feature, column in zip(given.features, match.columns, strict=True):
+        index = forest.place(feature.column)
         read_columns[index] = others[column]
+        if feature.column in categories:
+            continue
         _refuse_unclear_categories(forest, feature, table, others[column])
         if feature.other_text is not None:
             texts[index] = feature
-    return TableRows(table, tuple(read_columns), reader, texts, match.names)
+    return TableRows(table, tuple(read_columns), reader, texts, match.names, hashing)
 
 
 def _array_rows(table: ArrayTable, forest: Forest) -> ArrayRows:
     rows, own = table.rows, table.where == ROWS  # own: not from a file
-    if own and forest.carried and (shape := np.shape(rows)) != (*shape[:1], forest.columns):
+    if own and forest.carried and (shape := np.shape(rows))[1:] not in ((forest.columns,), (forest.own_columns,)):
         raise _other_width(shape, forest, table.where)
     if not own and rows.ndim == 2:
         chosen = np.setdiff1d(np.arange(rows.shape[1]), table.labels)
@@ -364,6 +380,8 @@ def numeric(forest: Forest, rows: object) -> NDArray[np.float64]:
 
 
 def _array_numbers(forest: Forest, rows: Any) -> NDArray[np.float64]:
+    if forest.hashed and not is_sparse(rows) and (coded := array_codes(forest, rows, "the rows")) is not None:
+        return coded
     texts = any(feature.other_text is not None for feature in forest.features)
     if is_sparse(rows):
         return _dense(forest, rows)

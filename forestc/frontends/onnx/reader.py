@@ -11,7 +11,7 @@ import numpy as np
 from forestc.errors import CUT, DAMAGED, MissingExtraError, ModelError
 from forestc.forest.ir import LEAF, Decision, Forest, Provenance
 from forestc.forest.verify import MAX_COLUMNS
-from forestc.frontends.catboost import AS_JSON
+from forestc.frontends.catboost.reader import AS_JSON
 from forestc.frontends.onnx.columns import RawColumn, raw_features
 from forestc.frontends.onnx.graph import TreeGraph, read_graph
 from forestc.frontends.onnx.text import TextColumn, text_features

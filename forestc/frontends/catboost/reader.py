@@ -9,7 +9,6 @@ import math
 import re
 import tempfile
 from copy import deepcopy
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -17,13 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.errors import ModelError
-from forestc.forest.builder import MAX_OUTPUTS, make_tree
-from forestc.forest.ir import LEAF, Aggregate, Decision, Feature, Forest, Label, Link, Part, Provenance, Tree
-from forestc.forest.numbers import FLOAT32
-from forestc.forest.verify import MAX_COLUMNS
-from forestc.frontends.shared.assemble import assembled
+from forestc.forest.builder import MAX_OUTPUTS, make_forest, read_features
+from forestc.forest.ir import LEAF, Aggregate, Decision, Forest, Label, Link, Part, Provenance
+from forestc.frontends.catboost.columns import read_columns
+from forestc.frontends.catboost.trees import read_nested, read_oblivious
 from forestc.frontends.shared.document import Document, read_document
-from forestc.frontends.shared.exact import next_above
 from forestc.frontends.shared.iterations import Iterations, taken
 
 if TYPE_CHECKING:
@@ -60,11 +57,6 @@ NOT_COPIED = {
 }
 ROUNDS = {"iterations", "n_estimators", "num_boost_round", "num_trees"}
 RATE = {"learning_rate", "eta"}
-
-MAX_DEPTH = 16  # bounds an oblivious tree's depth, as CatBoost's documentation does
-
-# Defines a split: x goes left if x < threshold, or by `missing_left` if missing.
-SPLIT = np.dtype([("column", np.int64), ("threshold", np.float64), ("missing_left", np.bool_)])
 
 
 def read_export(document: object, where: str, iterations: Iterations = None) -> Forest:
@@ -126,77 +118,39 @@ def _values(forest: Forest) -> bytes:
     return b"".join(tree.values[np.argsort(tree.ids[tree.left == LEAF])].tobytes() for tree in forest.trees)
 
 
-@dataclass
-class _Numbers:
-    """The numeric features of an export."""
-
-    splits: list[tuple[int, float, bool]]  # fields of `SPLIT` for each border, by `split_index`
-    borders: list[tuple[Any, int]]  # (border, float_feature_index) of each split, as exported
-    names: dict[int, str]  # column -> name; "" for a column without a name
-    width: int = 0  # number of columns of the rows
-
-
 def _forest(
     root: Document, iterations: Iterations, predicts: str = "", trained: bool = False, best: int | None = None
 ) -> Forest:
     """Builds the Forest of an export. best: the best iteration, counted from 1."""
-    numbers = _numbers(root.get("features_info"))
+    columns = read_columns(root.get("features_info"), root.get("ctr_data", {}))
     oblivious = root.has("oblivious_trees")
     docs = root.get("oblivious_trees" if oblivious else "trees").items()
     scale, bias = _scale_and_bias(root)
     count, notes = taken(iterations, len(docs), best, root.where, stops=False, unknown=NO_BEST)
     docs = docs[:count]
     trees = [
-        _oblivious(doc, len(bias), numbers) if oblivious else _nested(doc, len(bias), numbers, trained) for doc in docs
+        read_oblivious(doc, len(bias), columns) if oblivious else read_nested(doc, len(bias), columns, trained)
+        for doc in docs
     ]
-
-    def feature(column: int) -> Feature:
-        name = numbers.names[column]
-        return Feature(name or f"f{column}", FLOAT32, column, missing=True, named=bool(name))
-
+    width = columns.width + sum(hashed.combined for hashed in columns.hashed)
+    features, trees = read_features(trees, width, columns.features.__getitem__, root.where)
     info = root.get("model_info", {})
     meanings = _meanings(info, _loss(info), predicts, len(bias))
-    width = len(bias) // len(meanings)
+    outputs = len(bias) // len(meanings)
     aggregate = Aggregate(bias_first=False, divisor=1 / scale)
-    return assembled(
-        trees,
-        numbers.width,
-        feature,
-        Provenance("catboost", _version(info), notes=notes),
-        root.where,
+    return make_forest(
+        where=root.where,
+        name="forest",
+        features=features,
+        columns=width,
+        trees=trees,
         n_outputs=len(bias),
         bias=bias,
         aggregate=aggregate,
-        parts=[Part(k * width, (k + 1) * width, aggregate, *meaning) for k, meaning in enumerate(meanings)],
+        provenance=Provenance("catboost", _version(info), notes=notes),
+        parts=[Part(k * outputs, (k + 1) * outputs, aggregate, *meaning) for k, meaning in enumerate(meanings)],
+        hashed=columns.hashed,
     )
-
-
-def _numbers(doc: Document) -> _Numbers:
-    numbers = _Numbers([], [], {})
-    for kind in ("float_features", "categorical_features", "text_features", "embedding_features"):
-        for feature in doc.get(kind, []).items():
-            column = feature.get("flat_feature_index").integer(0, MAX_COLUMNS - 1)
-            numbers.width = max(numbers.width, column + 1)
-            if kind == "float_features":
-                _add_splits(numbers, feature, column)
-    return numbers
-
-
-def _add_splits(numbers: _Numbers, doc: Document, column: int) -> None:
-    if column in numbers.names:
-        raise doc.fail(f"column {column} is another feature's")
-    treatment = doc.get("nan_value_treatment").text()
-    if treatment not in ("AsIs", "AsFalse", "AsTrue"):
-        raise doc.fail(f"nan_value_treatment {treatment[:40]!r} is not known")
-    borders = doc.get("borders").array(np.float32)
-    if not np.isfinite(borders).all() or (np.diff(borders) <= 0).any():
-        raise doc.get("borders").fail("does not ascend or is not finite")
-    numbers.names[column] = doc.get("feature_id", "").text()
-    # If no training value was NaN, CatBoost only compares, so NaN goes left.
-    missing_left = treatment != "AsTrue" or doc.get("has_nans").value is not True
-    index = doc.get("feature_index").integer(0, MAX_COLUMNS - 1)
-    numbers.splits.extend((column, threshold, missing_left) for threshold in next_above(borders, 32).tolist())
-    numbers.borders.extend((border, index) for border in doc.get("borders").value)
 
 
 def _scale_and_bias(root: Document) -> tuple[float, NDArray[np.float64]]:
@@ -210,119 +164,6 @@ def _scale_and_bias(root: Document) -> tuple[float, NDArray[np.float64]]:
     if math.frexp(scale)[0] != 0.5 or not 2.0**-1000 < scale < 2.0**1000:
         raise pair.fail(f"the scale is {scale}", "only powers of two are kept exactly: set_scale_and_bias(1, ...)")
     return scale, bias
-
-
-def _split(fields: object, numbers: _Numbers, tree: Document, node: int) -> tuple[int, float, bool]:
-    fields = fields if isinstance(fields, dict) else {}
-    if (kind := fields.get("split_type")) != "FloatFeature":
-        what = f"split {node} is on {str(kind)[:40]}: categories, texts and embeddings are not read"
-        raise tree.fail(what, "encode them as numbers before training")
-    index = fields.get("split_index")
-    if not isinstance(index, int) or not 0 <= index < len(numbers.splits):
-        raise tree.fail(f"split {node} has split_index {str(index)[:40]} of {len(numbers.splits)}")
-    if (fields.get("border"), fields.get("float_feature_index")) != numbers.borders[index]:
-        raise tree.fail(f"split {node} has a border or feature that is not the one of its split_index")
-    return numbers.splits[index]
-
-
-def _oblivious(doc: Document, outputs: int, numbers: _Numbers) -> Tree:
-    fields = doc.get("splits").value
-    fields = [] if fields is None else fields  # CatBoost writes null for a tree of one leaf.
-    splits = [_split(split, numbers, doc, k) for k, split in enumerate(fields if isinstance(fields, list) else [None])]
-    depth = len(splits)
-    if depth > MAX_DEPTH:
-        raise doc.fail(f"has {depth} levels", f"CatBoost makes at most {MAX_DEPTH}")
-    leaves, values = 1 << depth, doc.get("leaf_values").array(np.float64)
-    if len(values) != leaves * outputs:
-        raise doc.fail(f"has {len(values)} leaf_values for {depth} levels and {outputs} outputs")
-    cover = None
-    if doc.has("leaf_weights"):
-        weights = doc.get("leaf_weights").array(np.float64)
-        if len(weights) != leaves:
-            raise doc.fail(f"has {len(weights)} leaf_weights for {leaves} leaves")
-        cover = np.concatenate([weights.reshape(1 << level, -1).sum(axis=1) for level in range(depth + 1)])
-    # If the last split is the root of the tree, the leaves stand in the order of their numbers.
-    level = depth - 1 - np.repeat(np.arange(depth), 1 << np.arange(depth))
-    inner, no_child = np.arange(leaves - 1), np.full(leaves, LEAF)
-    return _tree(
-        doc,
-        outputs,
-        np.concatenate([np.array(splits, SPLIT)[level], np.zeros(leaves, SPLIT)]),
-        (np.concatenate([2 * inner + 1, no_child]), np.concatenate([2 * inner + 2, no_child])),
-        values,
-        cover,
-        np.concatenate([inner, np.arange(leaves)]),
-    )
-
-
-def _tree(
-    doc: Document,
-    outputs: int,
-    splits: NDArray[np.void],
-    children: tuple[NDArray[np.int64], NDArray[np.int64]],
-    values: NDArray[np.float64],
-    cover: NDArray[np.float64] | None,
-    ids: NDArray[np.int64],
-) -> Tree:
-    return make_tree(
-        where=f"{doc.where}, {doc.path}",
-        feature=splits["column"],
-        threshold=splits["threshold"],
-        left=children[0],
-        right=children[1],
-        values=values.reshape(-1, outputs),
-        outputs=range(outputs),
-        missing_left=splits["missing_left"],
-        cover=cover,
-        ids=ids,
-    )
-
-
-def _nested(root: Document, outputs: int, numbers: _Numbers, trained: bool) -> Tree:
-    """Builds a tree from nested splits. Leaves get the numbers that CatBoost gives them."""
-    splits: list[tuple[int, float, bool]] = []
-    left: list[int] = []
-    right: list[int] = []
-    ids: list[int] = []
-    values: list[Any] = []
-    weights: list[Any] = []
-    waiting: list[tuple[Any, int, list[int], int]] = [(root.value, LEAF, left, LEAF)]
-    leaves = 0
-    while waiting:
-        fields, parent, side, leaf = waiting.pop()
-        node = len(ids)
-        if parent != LEAF:
-            side[parent] = node
-        left.append(LEAF)
-        right.append(LEAF)
-        if not isinstance(fields, dict) or fields.keys() & {"split", "value"} not in ({"split"}, {"value"}):
-            raise root.fail(f"node {node} does not have either a split or a value")
-        if "split" in fields:
-            splits.append(_split(fields["split"], numbers, root, node))
-            ids.append(node)
-            weights.append(0)
-            children = []
-            for child, to_child in ((fields.get("left"), left), (fields.get("right"), right)):
-                early = trained and isinstance(child, dict) and "value" in child
-                children.append((child, node, to_child, leaves if early else LEAF))
-                leaves += early
-            waiting += reversed(children)
-            continue
-        splits.append((0, 0.0, False))
-        ids.append(leaves if leaf == LEAF else leaf)
-        leaves += leaf == LEAF
-        leaf_values = fields["value"] if isinstance(fields["value"], list) else [fields["value"]]
-        if len(leaf_values) != outputs:
-            raise root.fail(f"node {node} has {len(leaf_values)} values for {outputs} outputs")
-        values += leaf_values
-        weights.append(fields.get("weight", 0))
-    cover = Document(weights, f"{root.path}, weights", root.where).array(np.float64)
-    for node in range(len(left) - 1, -1, -1):
-        if left[node] != LEAF:
-            cover[node] = cover[left[node]] + cover[right[node]]
-    leaf_array = Document(values, f"{root.path}, values", root.where).array(np.float64)
-    children_of = np.array(left), np.array(right)
-    return _tree(root, outputs, np.array(splits, SPLIT), children_of, leaf_array, cover, np.array(ids))
 
 
 _Meaning: TypeAlias = tuple[Link, Decision, tuple[Label, ...]]
