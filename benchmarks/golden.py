@@ -378,7 +378,7 @@ def inputs(_: Path) -> Made:
 
 
 READERS = (
-    "frontends/sklearn frontends/xgboost frontends/lightgbm frontends/onnx frontends/catboost.py frontends/treelite.py "
+    "frontends/sklearn frontends/xgboost frontends/lightgbm frontends/onnx frontends/catboost frontends/treelite.py "
     "frontends/shared/exact.py frontends/shared/fold.py frontends/shared/merge.py"
 )  # of the models of benchmarks
 OTHER_READERS = "frontends/conifer.py frontends/tmva.py frontends/ydf frontends/shared"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -53,15 +54,22 @@ class HashedColumn:
     codes: tuple[int, ...]  # their codes, from 0 to `count` - 1
 
     def __post_init__(self) -> None:
-        ascends = all(a < b for a, b in zip(self.hashes, self.hashes[1:], strict=False))
-        inside = all(0 <= code < self.count for code in self.codes) and all(0 <= h <= _MASK for h in self.hashes)
-        known = all(member.kind in get_args(Kind) for member in self.members)
-        if not (ascends and inside and known and self.members and len(self.codes) == len(self.hashes)):
+        try:
+            hashes, codes = self._known
+        except OverflowError:
+            hashes, codes = np.zeros(2, dtype=np.uint64), np.zeros(0, dtype=np.int64)
+        known = all(member.kind in get_args(Kind) and member.column >= 0 for member in self.members)
+        inside = bool(((codes >= 0) & (codes < self.count)).all()) and len(codes) == len(hashes)
+        if not (inside and known and self.members and (hashes[1:] > hashes[:-1]).all()):
             raise ModelError(
                 f"the hashes of column {self.column} do not ascend, or do not fit its codes",
                 where=HERE,
                 do="give the model as its library saved it",
             )
+
+    @cached_property
+    def _known(self) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+        return np.array(self.hashes, dtype=np.uint64), np.array(self.codes, dtype=np.int64)
 
     @property
     def combined(self) -> bool:
@@ -79,9 +87,9 @@ class HashedColumn:
         hashes = combined_hash(parts)
         if not self.hashes:
             return np.full(len(hashes), float(self.count))
-        known = np.array(self.hashes, dtype=np.uint64)
+        known, codes = self._known
         at = np.minimum(np.searchsorted(known, hashes), len(known) - 1)
-        return np.where(known[at] == hashes, np.array(self.codes, dtype=np.float64)[at], self.count)
+        return np.where(known[at] == hashes, codes[at], self.count).astype(np.float64)
 
 
 def combined_hash(parts: Iterable[NDArray[Any]]) -> NDArray[np.uint64]:

@@ -334,7 +334,9 @@ def matched(
 def _match(table: Table, forest: Forest, reader: LabelReader, aside: tuple[Any, ...] = ()) -> TableRows:
     others = [name for name in table.names if name not in (*reader.columns, *aside)]
     made = {feature.name for feature in forest.features if feature.column >= forest.own_columns}
-    codes = getattr(table, "sampled", False) or (made and (made <= set(others) or len(others) == forest.columns))
+    codes = getattr(table, "sampled", False) or (
+        made and (made <= set(others) if table.headed else len(others) == forest.columns)
+    )
     hashing = forest if forest.hashed and not codes else None
     categories = set() if hashing is None else category_columns(forest)
     given = forest if hashing is None else as_given(forest)

@@ -87,6 +87,17 @@ def test_scales_that_are_powers_of_two(scale, bias):
     assert np.array_equal(evaluate(load(model), BINARY[0]).scores[:, 0], model.copy().predict(BINARY[0]))
 
 
+@pytest.mark.parametrize(("scale", "bias"), [(0.3, 0.1), (7.0, -2.25), (1e-3, 1e3)])
+def test_scales_that_are_no_powers_of_two(scale, bias):
+    for make in (CLASSIFIER, REGRESSOR):
+        model = make(**QUIET).fit(*BINARY)
+        model.set_scale_and_bias(scale, bias)
+        found, model = evaluate(load(model), BINARY[0]), model.copy()
+        assert np.array_equal(found.decision, model.predict(BINARY[0]))
+        raw = model.predict(BINARY[0], prediction_type="RawFormulaVal")
+        assert make is CLASSIFIER or np.array_equal(found.values[:, 0], raw)
+
+
 def test_sums_of_models_predict_scores():
     models = [REGRESSOR(**QUIET | {"random_seed": seed}).fit(*BINARY) for seed in (0, 1)]
     both = catboost.sum_models(models, weights=[0.3, 0.7])
@@ -97,15 +108,6 @@ def test_a_category_that_no_tree_reads_is_a_column_like_others():
     X = np.column_stack([MULTI[0], np.repeat(["a"], 150)]).astype(object)[:, [4, 0, 1, 2, 3]]
     forest = load(CLASSIFIER(**QUIET, ignored_features=[0]).fit(X, MULTI[1], cat_features=[0]))
     assert forest.columns == 5 and all(feature.column for feature in forest.features)
-
-
-@pytest.mark.parametrize("count", [2, 40])
-def test_categories_are_refused(count):
-    digits = np.random.default_rng(0).integers(0, count, 400)
-    X = np.array([[str(d)] for d in digits], dtype=object)
-    model = REGRESSOR(**QUIET).fit(X, digits % 3, cat_features=[0])
-    with pytest.raises(ModelError, match=r"split 0 is on (OneHotFeature|OnlineCtr): categories, texts and embeddings"):
-        load(model)
 
 
 def test_embeddings_are_refused():
@@ -136,7 +138,7 @@ NODE = ("trees", 1, "left")
         ("binary", ("features_info", "float_features", 0, "borders"), ["1"], "is not an array of numbers"),
         ("binary", ("scale_and_bias",), KeyError, "has no 'scale_and_bias'"),
         ("binary", ("scale_and_bias",), [1], "is not a scale and a bias"),
-        ("binary", ("scale_and_bias", 0), 0.3, "the scale is 0.3"),
+        ("multi", ("scale_and_bias", 0), 0.3, "the scale is 0.3"),
         ("binary", ("scale_and_bias", 0), 0, "the scale is 0.0"),
         ("binary", ("scale_and_bias", 0), -1, "the scale is -1.0"),
         ("binary", ("scale_and_bias", 0), float("nan"), "the scale is nan"),
@@ -156,7 +158,7 @@ NODE = ("trees", 1, "left")
         ("binary", (*TREE, "splits", 0, "border"), 7.5, "is not the one of its split_index"),
         ("binary", (*TREE, "splits", 0, "border"), None, "is not the one of its split_index"),
         ("binary", (*TREE, "splits", 0, "float_feature_index"), 29, "is not the one of its split_index"),
-        ("binary", (*TREE, "splits", 0, "split_type"), "OnlineCtr", "split 0 is on OnlineCtr"),
+        ("binary", (*TREE, "splits", 0, "split_type"), "OnlineCtr", "is not the one of its split_index"),
         ("binary", ("model_info", "params", "loss_function", "type"), "Guess", "loss function 'Guess' is not known"),
         ("binary", ("model_info", "params", "loss_function", "type"), "RMSEWithUncertainty", "with 1 outputs"),
         ("binary", ("model_info", "class_params", "class_names"), [1], "does not fit 1 class_names"),

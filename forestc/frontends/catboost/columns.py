@@ -21,8 +21,8 @@ from forestc.frontends.shared.document import Document
 from forestc.frontends.shared.exact import next_above
 from forestc.frontends.shared.merge import widen
 
-MAX_CELLS = 1 << 27  # limits the cells of a column: known hashes times counters
-MAX_CODES = 1 << 26  # limits the codes in the sets of all splits
+MAX_HASHES = 1 << 22  # limits the hashes of all columns
+MAX_CODES = 1 << 24  # limits the codes in the sets of all trees
 MAX_MEMBERS = 256  # limits the members of a combination
 
 # Defines a split: a row goes left if x < threshold, by `missing_left` if it is missing, or if a set has its code.
@@ -52,10 +52,10 @@ class Columns:
     categories: dict[int, Source] = field(default_factory=dict)
     splits: list[tuple[int, float, bool, int]] = field(default_factory=list)  # fields of `SPLIT`, by `split_index`
     exported: list[dict[str, Any]] = field(default_factory=list)  # fields that trees repeat, by `split_index`
-    sets: list[tuple[int, ...]] = field(default_factory=list)  # codes that go left
+    sets: list[tuple[NDArray[np.int64], int, bool]] = field(default_factory=list)  # cells of codes, `k` and `above`
     features: dict[int, Feature] = field(default_factory=dict)  # by column
     hashed: list[HashedColumn] = field(default_factory=list)
-    codes: int = 0  # number of codes in all sets
+    codes: int = 0  # number of codes in the sets of trees
 
     def add_number(self, doc: Document, column: int, name: str) -> None:
         """Adds a number, and its borders as splits."""
@@ -73,6 +73,15 @@ class Columns:
         for border, threshold in zip(given, above.tolist(), strict=True):
             self.splits.append((column, threshold, missing_left, NO_CODES))
             self.exported.append({"split_type": "FloatFeature", "border": border, "float_feature_index": index})
+
+    def codes_left(self, number: int, doc: Document) -> list[int]:
+        """Returns the codes that go left at a split on a set. Raises ModelError if the tree's sets are too large."""
+        cells, k, above = self.sets[number]
+        left: list[int] = np.flatnonzero(cells <= k if above else cells != k).tolist()
+        self.codes += len(left)
+        if self.codes > MAX_CODES:
+            raise doc.fail("the sets of categories are too large", "train with fewer trees, borders or categories")
+        return left
 
     def members(self, doc: Document) -> tuple[Member, ...]:
         """Returns the members of a counter, in the order in which CatBoost hashes them."""
@@ -103,9 +112,8 @@ class Columns:
 
     def add_hashed(self, members: tuple[Member, ...], parts: list[tuple[int, Cells]], doc: Document) -> None:
         """Adds a column of codes, and the splits on it. parts: the first split of each counter, and its cells."""
-        hashes = np.unique(np.concatenate([cells.hashes for _, cells in parts]))
-        if len(hashes) * len(parts) > MAX_CELLS:
-            raise doc.fail(f"{len(parts):,} counters of {len(hashes):,} hashes", "train with fewer categories")
+        hashes = np.sort(np.concatenate([cells.hashes for _, cells in parts]))
+        hashes = hashes[np.append(True, hashes[1:] != hashes[:-1])[: len(hashes)]]
         codes, each = np.zeros(len(hashes) + 1, dtype=np.int64), []
         for _, part in parts:
             cells = np.full(len(hashes) + 1, part.unknown)  # The last entry is for unknown hashes.
@@ -124,16 +132,14 @@ class Columns:
         known = codes[:-1] < count
         pairs = hashes[known].tolist(), codes[:-1][known].tolist()
         self.hashed.append(HashedColumn(column, count, members, tuple(pairs[0]), tuple(pairs[1])))
+        if sum(len(hashed.hashes) for hashed in self.hashed) > MAX_HASHES:
+            raise doc.fail(f"has more than {MAX_HASHES:,} hashes", "train with fewer categories")
         for (first, part), cells in zip(parts, each, strict=True):
             cell_of = np.full(count + 1, -1, dtype=np.int64)
             cell_of[codes] = cells
             for k in range(part.splits):
-                left = np.flatnonzero(cell_of <= k if part.above else cell_of != k)
                 self.splits[first + k] = (column, 0.0, False, len(self.sets))
-                self.sets.append(tuple(left.tolist()))
-                self.codes += len(left)
-            if self.codes > MAX_CODES:
-                raise doc.fail("its sets of categories are too large", "train with fewer categories or borders")
+                self.sets.append((cell_of, k, part.above))
 
     def _title(self, member: Member) -> str:
         name = member.name or f"f{member.column}"
@@ -163,7 +169,7 @@ def read_columns(info: Document, tables: Document) -> Columns:
             index = _index(doc, columns.categories)
             columns.categories[index] = Source(column, name, {})
             values = doc.get("values", []).array(np.int64)
-            if len(np.unique(values)) < len(values):
+            if len(set(values.tolist())) < len(values):
                 raise doc.get("values").fail("has a value twice")
             exported = [
                 {"split_type": "OneHotFeature", "value": value, "cat_feature_index": index} for value in values.tolist()

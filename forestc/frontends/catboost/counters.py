@@ -16,6 +16,7 @@ from forestc.errors import CUT
 from forestc.frontends.shared.document import Document
 
 MAX_STRIDE = 1 << 16  # limits the numbers of a hash in a table
+MAX_CELLS = 1 << 24  # limits the sum of all counters' hashes
 NO_HASH = (1 << 64) - 1  # marks an empty place of CatBoost's tables, which exports list like a hash
 
 _Counts: TypeAlias = tuple[NDArray[Any], NDArray[Any]]  # counts and totals (hashes,)
@@ -71,6 +72,7 @@ class Tables:
 
     doc: Document
     known: dict[tuple[str, bool], Table] = field(default_factory=dict)
+    claimed: int = 0  # sum of the hashes of all counters
 
     def table(self, name: str, floats: bool) -> Table:
         if (name, floats) not in self.known:
@@ -84,6 +86,9 @@ class Tables:
             raise doc.fail(f"counters of the type {name[:40]!r} are not read", f"train with {', '.join(KINDS)}")
         kind, identifier = KINDS[name], doc.get("identifier").text()
         hashes, numbers = self.table(identifier, name in _OF_SUMS)
+        self.claimed += len(hashes)
+        if self.claimed > MAX_CELLS:
+            raise doc.fail(f"has counters of more than {MAX_CELLS:,} hashes", "train with fewer counters or priors")
         target = doc.get("target_border_idx").integer(-1, MAX_STRIDE)
         if not kind.fits(numbers.shape[1], target):
             raise doc.fail(f"a {name} with target {target} has a table of {numbers.shape[1]} numbers for each category")

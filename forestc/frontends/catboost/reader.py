@@ -9,6 +9,7 @@ import math
 import re
 import tempfile
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -21,6 +22,7 @@ from forestc.forest.ir import LEAF, Aggregate, Decision, Forest, Label, Link, Pa
 from forestc.frontends.catboost.columns import read_columns
 from forestc.frontends.catboost.trees import read_nested, read_oblivious
 from forestc.frontends.shared.document import Document, read_document
+from forestc.frontends.shared.exact import least_float
 from forestc.frontends.shared.iterations import Iterations, taken
 
 if TYPE_CHECKING:
@@ -137,7 +139,9 @@ def _forest(
     info = root.get("model_info", {})
     meanings = _meanings(info, _loss(info), predicts, len(bias))
     outputs = len(bias) // len(meanings)
-    aggregate = Aggregate(bias_first=False, divisor=1 / scale)
+    aggregate = Aggregate(bias_first=False, divisor=1 / scale if _divides(scale) else 1.0)
+    if not _divides(scale):
+        meanings, bias = [_scaled(meanings[0], scale, float(bias[0]))], np.zeros(1)
     return make_forest(
         where=root.where,
         name="forest",
@@ -161,9 +165,24 @@ def _scale_and_bias(root: Document) -> tuple[float, NDArray[np.float64]]:
     bias = pair.items()[1].array(np.float64)
     if not 1 <= len(bias) <= MAX_OUTPUTS or not np.isfinite(bias).all():
         raise pair.fail(f"has {len(bias)} biases, or one that is not finite")
-    if math.frexp(scale)[0] != 0.5 or not 2.0**-1000 < scale < 2.0**1000:
-        raise pair.fail(f"the scale is {scale}", "only powers of two are kept exactly: set_scale_and_bias(1, ...)")
+    if not 2.0**-1000 < scale < 2.0**1000 or (not _divides(scale) and len(bias) > 1):
+        do = "set_scale_and_bias(1, ...), or another power of two, which several outputs need"
+        raise pair.fail(f"the scale is {scale}", do)
     return scale, bias
+
+
+def _divides(scale: float) -> bool:
+    """Returns True for a power of two: sums divided by its inverse are sums multiplied by it."""
+    return math.frexp(scale)[0] == 0.5
+
+
+def _scaled(meaning: _Meaning, scale: float, bias: float) -> _Meaning:
+    """Returns the meaning of sums that are multiplied by a positive scale before the bias is added."""
+    link, decision, labels = meaning
+    if decision.kind == "threshold":
+        least = least_float(lambda score: score * scale + bias >= decision.threshold, 64)
+        decision = replace(decision, threshold=least)
+    return replace(link, slope=scale, intercept=bias), decision, labels
 
 
 _Meaning: TypeAlias = tuple[Link, Decision, tuple[Label, ...]]

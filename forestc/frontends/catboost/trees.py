@@ -82,7 +82,7 @@ def _tree(
         outputs=range(outputs),
         missing_left=splits["missing_left"],
         set_index=np.where(chosen == NO_CODES, NO_SET, np.searchsorted(used, chosen)),
-        sets=[columns.sets[number] for number in used.tolist()],
+        sets=[columns.codes_left(number, doc) for number in used.tolist()],
         cover=leaves[1],
         ids=ids,
     )
