@@ -27,12 +27,12 @@ CATEGORIES, NUMBERS = ["few", "two", "code", "many"], ["a", "b"]
 QUIET = {"verbose": 0, "thread_count": 1, "allow_writing_files": False}
 
 
-def counters(draw: random.Random, kinds: list[str], ranks: bool) -> list[str]:
+def counters(draw: random.Random, kinds: list[str], several: bool) -> list[str]:
     """Returns descriptions of counters. Two of one type would need the same borders of the target, which an export
     does not tell apart."""
     result = []
     for kind in kinds:
-        target = "" if ranks or kind == "Counter" else f":TargetBorderCount={draw.choice([1, 1, 3])}"
+        target = f":TargetBorderCount={draw.choice([1, 1, 3])}" if several and kind != "Counter" else ""
         prior = draw.choice(["", ":Prior=0.3", ":Prior=0:Prior=2.5"])
         result.append(f"{kind}{target}:CtrBorderCount={draw.choice([3, 15, 40])}{prior}")
     return result
@@ -46,7 +46,7 @@ def drawn(seed: int) -> dict[str, Any]:
     settings |= {"loss_function": draw.choice(LOSSES), "border_count": draw.choice([5, 64, 254])}
     kinds = [kind for kind in KINDS if draw.random() < 0.5] or ["Borders"]
     for name in ("simple_ctr", "combinations_ctr") if draw.random() < 0.8 else ():
-        settings[name] = counters(draw, kinds, settings["loss_function"] == "YetiRank")
+        settings[name] = counters(draw, kinds, settings["loss_function"] in ("RMSE", "Poisson"))
     settings |= {"counter_calc_method": draw.choice(["Full", "SkipTest"])}
     if draw.random() < 0.3 and settings["loss_function"] != "YetiRank":
         settings |= {"grow_policy": draw.choice(["Lossguide", "Depthwise"])}

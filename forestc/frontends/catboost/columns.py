@@ -127,7 +127,7 @@ class Columns:
             raise doc.fail(f"its splits tell {count:,} kinds of categories apart", do)
         simple = len(members) == 1
         column = members[0].column if simple else self.width + sum(hashed.combined for hashed in self.hashed)
-        name = " & ".join(map(self._title, members))
+        name = " & ".join(map(_title, members))
         self.features[column] = Feature(name, Category(count), column, named=all(m.name for m in members))
         known = codes[:-1] < count
         pairs = hashes[known].tolist(), codes[:-1][known].tolist()
@@ -141,11 +141,12 @@ class Columns:
                 self.splits[first + k] = (column, 0.0, False, len(self.sets))
                 self.sets.append((cell_of, k, part.above))
 
-    def _title(self, member: Member) -> str:
-        name = member.name or f"f{member.column}"
-        return (
-            name if member.kind == "category" else f"{name} {'>=' if member.kind == 'from' else '='} {member.value:.9g}"
-        )
+
+def _title(member: Member) -> str:
+    name = member.name or f"f{member.column}"
+    if member.kind == "from":
+        return f"{name} > {np.nextafter(np.float32(member.value), np.float32(-np.inf)):g}"
+    return name if member.kind == "category" else f"{name} = {member.value:.0f}"
 
 
 def read_columns(info: Document, tables: Document) -> Columns:
