@@ -145,7 +145,9 @@ class Columns:
 def _title(member: Member) -> str:
     name = member.name or f"f{member.column}"
     if member.kind == "from":
-        return f"{name} > {np.nextafter(np.float32(member.value), np.float32(-np.inf)):g}"
+        with np.errstate(over="ignore"):
+            border = np.nextafter(np.float32(member.value), np.float32(-np.inf))
+        return f"{name} > {border:g}"
     return name if member.kind == "category" else f"{name} = {member.value:.0f}"
 
 
