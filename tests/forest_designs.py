@@ -8,8 +8,9 @@ import numpy as np
 from random_forests import troublesome_rows
 
 from forestc.backends.base import Gives
+from forestc.backends.shared.options import SharedKeyword
 from forestc.backends.source import Source
-from forestc.backends.table import gives, lowered, opened, refuse, written
+from forestc.backends.table import built, gives, lowered, opened, refuse, written
 from forestc.backends.vectors import Vectors, vectors
 from forestc.engine.sizing import capacity_of
 from forestc.forest.evaluate import evaluate_words
@@ -33,11 +34,13 @@ def design(
     capacity = capacity_of(forest, None, "engine") if gives(targets, Gives.WALKERS) else None
     options |= {} if capacity is None else {"engine": asdict(capacity)}
     words = np.zeros((1, len(forest.features)), dtype=np.int64)
-    roles = {}
-    for file in written(Source(forest, netlist, options, "ab" * 32, str, str, words=lambda: words)):
-        roles[file.role] = file.path
-        (folder / file.path).parent.mkdir(exist_ok=True)
-        (folder / file.path).write_text(file.text)
+    found = written(Source(forest, netlist, options, "ab" * 32, str, str, words=lambda: words))
+    texts = {file.path: file.text for file in found}
+    made = built(targets, SharedKeyword(), texts)
+    for path, content in [*((path, text.encode()) for path, text in texts.items()), *made.items()]:
+        (folder / path).parent.mkdir(exist_ok=True)
+        (folder / path).write_bytes(content)
+    roles = {file.role: file.path for file in found}
     return Design(folder, manifest(forest, netlist, roles, options, {}), forest, forest)
 
 

@@ -102,6 +102,8 @@ class Code:
     engines: Mapping[str, Callable[[Written, Path], Engine]]  # by name; each builds a design in a folder
     refusals: tuple[Refusal, ...] = ()  # the forests that it does not take
     options: Callable[[dict[str, Any]], object] = dict  # reads and checks the row's own options of a manifest
+    tools: Callable[[Any], object] = type  # takes the options of compile; raises MissingToolError for `built`'s tool
+    built: Callable[[Any, Mapping[str, str]], Mapping[str, bytes]] = lambda *_: {}  # files that a tool makes of others
 
 
 @dataclass(frozen=True, kw_only=True)

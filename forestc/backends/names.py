@@ -6,6 +6,7 @@ A feature's identifier begins with `x` and its index, so it is unique and no key
 from __future__ import annotations
 
 import re
+import sys
 import unicodedata
 from collections.abc import Mapping
 from keyword import iskeyword
@@ -131,6 +132,12 @@ def class_name(text: str) -> str:
     """Returns a model's name as the name of a class in the generated Amaranth module."""
     name = identifier(text)
     return f"m_{name}" if iskeyword(name) or name in TAKEN_IN_AMARANTH else name
+
+
+def python_module(text: str) -> str:
+    """Returns a model's name as the name of a Python module that hides no module of Python, nor NumPy."""
+    name = identifier(text)
+    return f"m_{name}" if iskeyword(name) or name in sys.stdlib_module_names or name == "numpy" else name
 
 
 def feature_name(index: int, text: str) -> str:

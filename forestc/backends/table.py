@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from forestc.backends import amaranth, c, engine, hls, verilog, vhdl
+from forestc.backends import amaranth, c, engine, hls, shared, verilog, vhdl
 from forestc.backends.base import Code, Core, Gives, Options, Row, Runner, Target, shared_roles
 from forestc.backends.c.options import COptions
+from forestc.backends.shared.options import SharedKeyword
 from forestc.backends.stream import STREAM
 from forestc.backends.stream.options import StreamKeyword
 from forestc.errors import opt
@@ -59,6 +60,7 @@ _ROWS: tuple[Row, ...] = (
     c.TARGET,
     hls.TARGET,
     amaranth.TARGET,
+    shared.TARGET,
     Row(
         name="packages",
         layout=(
@@ -139,7 +141,7 @@ def refuse(forest: Forest, targets: Collection[str]) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TargetOptions(StreamKeyword, COptions):
+class TargetOptions(StreamKeyword, SharedKeyword, COptions):
     """The options of all rows, as keywords of `forestc.compile`."""
 
 
@@ -168,3 +170,17 @@ def written(source: Source) -> tuple[Artifact, ...]:
         if roles(row, source.options):
             files += row.code().emit(source, files, cores(source.options["targets"]))
     return tuple(files)
+
+
+def need_tools(targets: Collection[str], options: TargetOptions) -> None:
+    """Raises MissingToolError if a target's files can't be built here."""
+    for name in targets:
+        TARGETS[name].code().tools(options)
+
+
+def built(targets: Collection[str], options: TargetOptions, files: Mapping[str, str]) -> dict[str, bytes]:
+    """Returns the files that tools make of the targets' texts, by path. Raises ToolError if a tool fails."""
+    found: dict[str, bytes] = {}
+    for name in targets:
+        found |= TARGETS[name].code().built(options, files)
+    return found

@@ -21,7 +21,7 @@ from forestc.backends.engine.files import engine_of
 from forestc.backends.names import identifier, plain
 from forestc.backends.source import Source
 from forestc.backends.stream import axi_stream
-from forestc.backends.table import cores, gives, refuse, written
+from forestc.backends.table import built, cores, gives, refuse, written
 from forestc.backends.vectors import Vectors
 from forestc.checks.agreement import Agreement, accuracy_record, agreement, set_aside
 from forestc.checks.bench import bench_vectors, bench_words, raw_rows, sample_vectors, selftest_answers, simulate_some
@@ -170,6 +170,7 @@ class Compilation:
     # Fields that `emit` sets.
     capacity: Capacity | None = None
     artifacts: tuple[Artifact, ...] = ()
+    built: dict[str, bytes] = field(default_factory=dict)  # files that tools made of others
     content: dict[str, Any] = field(init=False)
     # Fields that `check` sets.
     agreed: Agreement = field(init=False)
@@ -477,6 +478,7 @@ def _emit(run: Compilation) -> None:
         lambda: bench_words(run.sample_vectors),
     )
     run.artifacts = written(source)
+    run.built = built(request.targets, run.options, {artifact.path: artifact.text for artifact in run.artifacts})
     roles = {artifact.role: artifact.path for artifact in run.artifacts}
     guarantees = {step.name: step.promise for step in run.steps}
     run.content = manifest(forest, netlist, roles, options, guarantees, run.printed)
@@ -532,16 +534,16 @@ def _write(run: Compilation) -> None:
     write_folder(run.folder, files | _described(run, files))
 
 
-def _written(run: Compilation) -> dict[str, str]:
-    """Returns the texts of the folder's files by path, without the report and the manifest."""
-    files = {artifact.path: artifact.text for artifact in run.artifacts}
-    return files | run.curve | {MODEL: print_forest(run.source), QUANTIZED: run.printed}
+def _written(run: Compilation) -> dict[str, str | bytes]:
+    """Returns the contents of the folder's files by path, without the report and the manifest."""
+    files: dict[str, str | bytes] = {artifact.path: artifact.text for artifact in run.artifacts}
+    return {**files, **run.built, **run.curve, MODEL: print_forest(run.source), QUANTIZED: run.printed}
 
 
-def _described(run: Compilation, files: Mapping[str, str]) -> dict[str, str]:
+def _described(run: Compilation, files: Mapping[str, str | bytes]) -> dict[str, str | bytes]:
     report = {REPORT: compile_report(run.source, run.forest, run.steps, run.figures, run.made, files)}
     record = sealed({**run.content, "made": run.made}, {**files, **report})
-    return report | {MANIFEST: json.dumps(record, indent=1) + "\n"}
+    return {**report, MANIFEST: json.dumps(record, indent=1) + "\n"}
 
 
 def _engine_figures(forest: Forest, capacity: Capacity) -> dict[str, int]:

@@ -13,6 +13,7 @@ from forestc.backends.c.choice import check
 from forestc.backends.c.options import COptions
 from forestc.backends.engine.files import engine_of
 from forestc.backends.table import TARGETS, core_of, cores, gives, lowered
+from forestc.backends.table import need_tools as need_tools_of_targets
 from forestc.compilation.layouts import is_measured
 from forestc.compilation.layouts import need_tools as need_tools_of_c
 from forestc.compilation.synthesis import known_device, need_tools
@@ -89,6 +90,7 @@ class Request:
         check(one_form)
         if gives(targets, Gives.HEADER) and is_measured(one_form):
             need_tools_of_c(one_form)
+        need_tools_of_targets(targets, one_form)
         request = Request(one_form, level, named, stop, targets)
         request._check_hardware()
         request._check_outputs()

@@ -83,17 +83,21 @@ def reading_schema() -> dict[str, Any]:
     return result
 
 
-def digest(text: str | bytes) -> str:
-    return hashlib.sha256(text.encode() if isinstance(text, str) else text).hexdigest()
+def content_bytes(content: str | bytes) -> bytes:
+    return content.encode() if isinstance(content, str) else content
 
 
-def sealed(fields: Mapping[str, Any], files: Mapping[str, str]) -> dict[str, Any]:
+def digest(content: str | bytes) -> str:
+    return hashlib.sha256(content_bytes(content)).hexdigest()
+
+
+def sealed(fields: Mapping[str, Any], files: Mapping[str, str | bytes]) -> dict[str, Any]:
     """Returns the fields of a manifest and, as a further field, the SHA-256 of each of them and of each file. files:
-    path -> text."""
+    path -> content."""
     return {
         **fields,
         "sha256": {
-            "files": {path: digest(text) for path, text in sorted(files.items())},
+            "files": {path: digest(content) for path, content in sorted(files.items())},
             "fields": {name: field_digest(value) for name, value in fields.items()},
         },
     }

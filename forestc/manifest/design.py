@@ -18,10 +18,12 @@ from forestc.backends.c.options import COptions, c_options_of
 from forestc.backends.engine.files import engine_of
 from forestc.backends.engine.reading import capacity_in
 from forestc.backends.ports import Field, packed_bytes, unpacked, width_of
+from forestc.backends.shared.engine import LoadedLibrary, loaded
 from forestc.backends.table import BACKENDS, TARGETS, gives, implied_roles, lowered
 from forestc.engine.capacity import Capacity
 from forestc.engine.folder import CAPACITY
 from forestc.errors import ForestcError, ModelError, OptionError, RowsError, opt
+from forestc.forest.evaluate import Evaluation, evaluation_of_scores
 from forestc.forest.ir import Forest
 from forestc.forest.summary import counted
 from forestc.forest.text import parse_forest
@@ -29,12 +31,13 @@ from forestc.lowering.draft import Witness
 from forestc.lowering.timing import DEFAULT_FAMILY
 from forestc.lowering.trees import LoweringOptions, lower_with_witness
 from forestc.manifest.checked import CHECK, read_check
-from forestc.manifest.content import design_hash, digest, field_digest, manifest, reading_schema
+from forestc.manifest.content import content_bytes, design_hash, digest, field_digest, manifest, reading_schema
 from forestc.manifest.fitted_estimator import FittedEstimator
 from forestc.manifest.notebook import shown_as
 from forestc.manifest.results import MEASURED, Command, Result, add_result, check_figures, read_results
 from forestc.netlist.ir import Netlist, WordType
 from forestc.netlist.ports import Clocking, Port
+from forestc.rows.columns import numeric
 from forestc.rows.encode import encode
 from forestc.system.records import TEXT, DamagedError, Schema, hold_text, inside, read_record, read_text, refusing
 from forestc.system.writing import check_name, left_by_simulator, replacing, writing
@@ -117,6 +120,19 @@ class Design(FittedEstimator):
     def targets(self) -> tuple[str, ...]:
         """The targets that were written, such as verilog and c."""
         return tuple(self.manifest["options"]["targets"])
+
+    @cached_property
+    def _library(self) -> LoadedLibrary | None:
+        return loaded(self) if "shared" in self.manifest["files"] else None
+
+    def _evaluated(self, X: Any) -> Evaluation:
+        """Evaluates rows, with the design's library if this user's forestc built it on this computer."""
+        if self._library is not None:
+            rows, forest = numeric(self.forest, X), self.forest
+            whole = [feature.column for feature in forest.features if not feature.missing]
+            if rows.ndim == 2 and rows.shape[1] == forest.columns and not np.isnan(rows[:, whole]).any():
+                return evaluation_of_scores(forest, self._library.run(rows))
+        return super()._evaluated(X)
 
     @property
     def has_hardware(self) -> bool:
@@ -574,7 +590,7 @@ def check_writable(folder: Path) -> None:
         raise ForestcError("can't be written", where=where, do="choose a folder you may write to")
 
 
-def write_folder(folder: Path, files: Mapping[str, str]) -> None:
+def write_folder(folder: Path, files: Mapping[str, str | bytes]) -> None:
     """Writes all files or none. Replaces an existing folder only if forestc wrote everything in it. Raises ForestcError
     if it can't write."""
     check_writable(folder)
@@ -582,17 +598,17 @@ def write_folder(folder: Path, files: Mapping[str, str]) -> None:
         folder = folder.absolute()
         folder.parent.mkdir(parents=True, exist_ok=True)
         with replacing(folder) as (new,):
-            for name, text in files.items():
+            for name, content in files.items():
                 path = new / name
                 path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(text, encoding="utf-8", newline="\n")
+                path.write_bytes(content_bytes(content))
 
 
-def rewrite(folder: Path, files: Mapping[str, str]) -> None:
+def rewrite(folder: Path, files: Mapping[str, str | bytes]) -> None:
     """Replaces files of a folder that `write_folder` wrote. Raises ForestcError if it can't write."""
     with writing(folder, AGAIN), replacing(*(folder / name for name in files)) as new:
-        for path, text in zip(new, files.values(), strict=True):
-            path.write_text(text, encoding="utf-8", newline="\n")
+        for path, content in zip(new, files.values(), strict=True):
+            path.write_bytes(content_bytes(content))
 
 
 # Match a record of any version.

@@ -9,6 +9,7 @@ from typing import Any
 from forestc.compilation.record import leaves_note
 from forestc.forest.ir import Forest
 from forestc.forest.summary import counted
+from forestc.manifest.content import content_bytes
 from forestc.passes.extract_rules.rules_text import is_rules, rules_text
 from forestc.passes.pipeline import Step
 from forestc.report.tables import (
@@ -34,11 +35,11 @@ def compile_report(
     steps: Sequence[Step],
     figures: Mapping[str, Any],
     made: Mapping[str, Any],
-    files: Mapping[str, str],
+    files: Mapping[str, str | bytes],
 ) -> str:
     """Returns the text of report.md. It holds no times, so equal compilations give equal texts.
     made: how the folder was made.
-    files: texts of the other files by path."""
+    files: contents of the other files by path."""
     sizes = [
         ("trees", f"{len(forest.trees)}"),
         ("nodes, before and after the passes", f"{source.n_nodes}, {forest.n_nodes}"),
@@ -65,7 +66,7 @@ def compile_report(
         (_cell(feature.name), f"`{feature.number}`", f"{feature.column}", "yes" if feature.missing else "no")
         for feature in forest.features
     ]
-    bytes_of = [(_code(path), f"{len(text.encode())}") for path, text in sorted(files.items())]
+    bytes_of = [(_code(path), f"{len(content_bytes(content))}") for path, content in sorted(files.items())]
     return "\n".join(
         [
             f"# {_cell(forest.name)}",

@@ -233,7 +233,8 @@ def test_what_a_target_refuses_is_among_the_kinds_of_forest(target):
     forests = [FORESTS[kind](seed, NARROW) for kind in FORESTS for seed in range(4)]
     forests += [replace(forests[0], link=Link("softmax"), decision=Decision("argmax", on="values"))]
     same = tuple(replace(feature, column=0) for feature in forests[0].features)
-    forests += [replace(forests[0], features=same)]
+    wrapping = replace(forests[0].features[0], raw=Fixed(8, 0, overflow="AP_WRAP"))
+    forests += [replace(forests[0], features=same), replace(forests[0], features=(wrapping, *same[1:]))]
     for refusal in target.code().refusals:
         assert any(refusal.found(forest) for forest in forests), refusal.what
         assert not all(refusal.found(forest) for forest in forests), refusal.what

@@ -32,7 +32,7 @@ def emit_with(forest: Forest, options: COptions, kinds: Sequence[str]) -> dict[s
     """Returns the header, with a function for the second best class if it is among the outputs. kinds: of outputs."""
     check(options)
     prefix = identifier(forest.name)
-    view = _Header(forest, prefix, options).view()
+    view = Header(forest, prefix, options).view()
     two_best = [(part, _threshold(part)) for part in forest.targets] if "second" in kinds else []
     return {f"{prefix}.h": render("c/header.h.j2", two_best=two_best, **view)}
 
@@ -42,7 +42,9 @@ def _threshold(part: Part) -> str:
     return constant(int(part.decision.threshold)) if part.decision.kind == "threshold" else ""
 
 
-class _Header:
+class Header:
+    """The variables of the header's template."""
+
     def __init__(self, forest: Forest, prefix: str, options: COptions) -> None:
         self.model, self.options, self.layout = forest, options, chosen_layout(forest, options)
         self.inputs = inputs_of(forest, options.c_inputs, options.c_types)
