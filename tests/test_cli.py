@@ -283,14 +283,14 @@ def test_debug_shows_the_traceback(work, monkeypatch):
 def test_an_interrupted_write_leaves_the_old_folder(run, work, monkeypatch):
     assert run("compile", "ill.json", "--rows", "rows.csv", "-o", "keep")[0] == 0
     before = (work / "keep" / "manifest.json").read_text()
-    real = Path.write_text
+    real = Path.write_bytes
 
     def full(self, *args, **kwargs):
         if self.name == "report.md":
             raise OSError(28, "No space left on device")
         return real(self, *args, **kwargs)
 
-    monkeypatch.setattr(Path, "write_text", full)
+    monkeypatch.setattr(Path, "write_bytes", full)
     status, _, err = run("compile", "ill.json", "--rows", "rows.csv", "-o", "keep", "--latency", "3")
     assert status == 1 and "can't be written (No space left on device)" in err
     assert (work / "keep" / "manifest.json").read_text() == before

@@ -38,6 +38,6 @@ TARGET = Target(
     ),
     roles=lambda *_: ROLES,
     code=_code,
-    runners=(Runner("shared", "shared", "runs the library through its Python module", "a C compiler, for `compile`"),),
+    runners=(Runner("shared", "shared", "runs the library through its Python module"),),
     lowered=False,
 )
