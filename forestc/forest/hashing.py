@@ -42,6 +42,15 @@ class Member:
     value: float = 0.0
     missing: bool = False
 
+    @property
+    def title(self) -> str:
+        name = self.name or f"f{self.column}"
+        if self.kind == "from":
+            with np.errstate(over="ignore"):
+                border = np.nextafter(np.float32(self.value), np.float32(-np.inf))
+            return f"{name} > {border:g}"
+        return name if self.kind == "category" else f"{name} = {self.value:.0f}"
+
 
 @dataclass(frozen=True)
 class HashedColumn:
@@ -75,6 +84,10 @@ class HashedColumn:
     def combined(self) -> bool:
         """True if the source's rows have no such column."""
         return all(member.column != self.column for member in self.members)
+
+    @property
+    def title(self) -> str:
+        return " & ".join(member.title for member in self.members)
 
     def codes_of(self, values: Mapping[int, NDArray[Any]]) -> NDArray[np.float64]:
         """Returns the codes (rows,). values: for each member's column the hashes of its categories, or its numbers."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import json
 import random
+import subprocess
 import time
+from dataclasses import replace
 from typing import Any
 
 import catboost
@@ -14,9 +16,16 @@ import pandas as pd
 import pytest
 from example_counts import examples
 from mutations import assert_refused, changed, mutated_bytes, mutated_document, reads_whole
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
 
 import forestc
+from forestc.backends.names import feature_name
 from forestc.frontends import read_bytes
+from forestc.frontends.shared.merge import side_by_side
+from forestc.rows.encode import encode
 
 ROWS = 20_000
 KINDS = ("Borders", "Buckets", "BinarizedTargetMeanValue", "Counter")
@@ -95,9 +104,10 @@ def hard_rows(forest: Any, X: pd.DataFrame, seed: int, count: int = ROWS) -> pd.
         borders[member.name] = np.append(borders.get(member.name, []), member.value)
     for name in NUMBERS:
         if len(borders.get(name, ())):
-            on = chance.choice(borders[name], count).astype(np.float32)
+            on = chance.choice(np.minimum(borders[name], np.finfo(np.float32).max), count).astype(np.float32)
             step = chance.integers(-1, 2, count)
-            beside = np.nextafter(on, np.where(step < 0, -np.inf, np.inf).astype(np.float32))
+            with np.errstate(over="ignore"):
+                beside = np.nextafter(on, np.where(step < 0, -np.inf, np.inf).astype(np.float32))
             rows[name] = np.where(chance.random(count) < 0.5, np.where(step == 0, on, beside), rows[name])
         rows[name] = np.where(chance.random(count) < 0.04, chance.choice(SPECIAL, count), rows[name])
     for name in CATEGORIES:
@@ -125,22 +135,77 @@ def test_random_models_are_equal(seed, tmp_path):
     assert np.array_equal(forestc.evaluate(text, rows.to_numpy(dtype=object)).scores, found.scores)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3, 60, 4))
+def test_designs_are_equal(seed, tmp_path):
+    model, X = trained(seed)
+    forest = forestc.load(model)
+    design = forestc.compile(model, hard_rows(forest, X, seed, 3000), tmp_path / "out").design
+    checked = forestc.check(design, hard_rows(forest, X, seed + 1, 3000))
+    assert checked.ok and {"verilator", "c"} <= checked.engines.keys(), checked
+
+
 @pytest.fixture(scope="module")
-def export(tmp_path_factory):
-    """The export of a model with all four counters, and combinations with each kind of member."""
+def known(tmp_path_factory):
+    """A model with all four counters, and combinations with each kind of member; its rows, and its export."""
     X, path = table(np.random.default_rng(0), 300, 12), tmp_path_factory.mktemp("export") / "m.json"
     y = (np.nan_to_num(X.a) > 0) * (X.code > 4) + (X.two == "yes") * (X.few == "u")
     settings = {"depth": 5, "iterations": 8, "max_ctr_complexity": 3, "one_hot_max_size": 3, **QUIET}
     settings |= {"simple_ctr": list(KINDS), "combinations_ctr": list(KINDS)}
     for seed in range(40):
         model = catboost.CatBoostRegressor(**settings, random_seed=seed).fit(X, y, cat_features=CATEGORIES)
-        model.save_model(str(path), format="json")
+        pool = catboost.Pool(X, y, cat_features=CATEGORIES)
+        model.save_model(str(path), format="json", pool=pool)
         document = json.loads(path.read_bytes())
         ctrs = document["features_info"]["ctrs"]
         members = {element["combination_element"] for ctr in ctrs for element in ctr["elements"]}
         if len(members) == 3 and len({ctr["ctr_type"] for ctr in ctrs}) == 4:
-            return document
+            return model, X, document
     raise AssertionError("no seed gives such a model")
+
+
+@pytest.fixture(scope="module")
+def export(known):
+    return known[2]
+
+
+def test_c_looks_up_codes_of_hashes(known, tmp_path):
+    """The hashes are those that CatBoost itself exports."""
+    model, X, document = known
+    forest = forestc.load(model)
+    design = forestc.compile(model, X, tmp_path / "out", targets="c").design
+    hashes = {
+        pair["value"]: np.uint32(pair["hash"]).astype(np.int32)
+        for pair in document["features_info"]["cat_features_hash"]
+    }
+    rows = hard_rows(forest, X, 1, 200)
+    words = encode(design.forest, rows)
+    lines, columns = [], {hashed.column: hashed for hashed in forest.hashed}
+    for index, feature in enumerate(design.forest.features):
+        if feature.column not in columns:
+            continue
+        members = columns[feature.column].members
+        given = dict.fromkeys(
+            (member.name, member.kind == "from" and member.value, member.missing) for member in members
+        )
+        for row in range(len(rows)):
+            values = []
+            for name, border, missing in given:
+                x = rows[name].iloc[row]
+                values.append(
+                    hashes.get(str(x), 5) if border is False else int(missing if np.isnan(x) else x >= border)
+                )
+            function = f"{design.forest.name}_{feature_name(index, feature.name)}_code"
+            lines.append(f"    wrong += {function}({', '.join(map(str, values))}) != {words[row, index]};")
+    assert any(columns[f.column].combined for f in design.forest.features if f.column in columns)
+    (header,) = (tmp_path / "out").rglob("*.h")
+    body = "\n".join(lines)
+    (tmp_path / "main.c").write_text(
+        f'#include "{header}"\nint main(void)\n{{\n    int wrong = 0;\n{body}\n    return wrong != 0;\n}}\n'
+    )
+    program = tmp_path / "main"
+    subprocess.run(["cc", "-std=c99", "-Wall", "-Wextra", "-Werror", tmp_path / "main.c", "-o", program], check=True)
+    subprocess.run([program], check=True)
 
 
 @pytest.mark.parametrize("count", [examples(100), pytest.param(2000, marks=pytest.mark.slow)])
@@ -154,6 +219,42 @@ def test_damaged_files_have_one_clear_line(export, count):
         read += reads_whole(read_bytes, data if number % 2 else mutated_bytes(data, source))
         slowest = max(slowest, time.perf_counter() - start)
     assert 0 < read < count and slowest < 10
+
+
+def in_pipelines():
+    """Yields pipelines by name, with the columns that are categories for their last step."""
+    yield "alone", [], CATEGORIES
+    scaled = ColumnTransformer([("numbers", StandardScaler(), NUMBERS)], remainder="passthrough")
+    yield "scaled", [("columns", scaled)], [2, 3, 4, 5]
+    filled = ColumnTransformer(
+        [("numbers", SimpleImputer(), NUMBERS)], remainder="passthrough", verbose_feature_names_out=False
+    )
+    yield "filled", [("columns", filled.set_output(transform="pandas"))], CATEGORIES
+
+
+@pytest.mark.parametrize("kind", ["Regressor", "Classifier"])
+@pytest.mark.parametrize(("name", "steps", "categories"), list(in_pipelines()))
+def test_pipelines(name, steps, categories, kind):
+    X = table(np.random.default_rng(0), 800, 30)
+    y = (np.nan_to_num(X.a) > 0) * (X.code > 4) + (X.two == "yes") * (X.few == "u")
+    model = getattr(catboost, f"CatBoost{kind}")(
+        iterations=20, depth=5, max_ctr_complexity=3, one_hot_max_size=3, cat_features=categories, **QUIET
+    )
+    model = Pipeline([*steps, ("model", model)]).fit(X, y > 0 if kind == "Classifier" else y)
+    forest = forestc.load(model)
+    assert forest.columns > forest.own_columns and any("few & " in feature.name for feature in forest.features)
+    rows = table(np.random.default_rng(1), 4000, 40)
+    found = forestc.evaluate(forest, rows)
+    assert np.array_equal(found.decision, np.asarray(model.predict(rows)).astype(found.decision.dtype))
+    assert np.array_equal(found.decision, forestc.evaluate(forest, rows.astype({"few": "category"})).decision)
+
+
+def test_members_with_categories_are_refused(known):
+    forest = forestc.load(known[0])
+    other = forestc.load(trained(4)[0])
+    assert side_by_side([forest, forest], "both").hashed == forest.hashed
+    with pytest.raises(forestc.ForestcError, match="hashes to codes of its own"):
+        side_by_side([forest, replace(other, columns=forest.columns)], "both")
 
 
 TABLE = "table of the first counter"

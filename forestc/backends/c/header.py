@@ -12,7 +12,7 @@ from forestc.backends.c.combined import CombinedScores
 from forestc.backends.c.inputs import inputs_of
 from forestc.backends.c.layouts import LAYOUTS, trees_in_c
 from forestc.backends.c.options import COptions
-from forestc.backends.c.quantizer import code_functions, quantizer, row_type
+from forestc.backends.c.quantizer import code_functions, hash_functions, quantizer, row_type
 from forestc.backends.c.trees import TreeContext
 from forestc.backends.c.types import FLOATS, asserted, constant, label_type, labels_are_text, score_type, size_of
 from forestc.backends.c.values import TABLE, shown
@@ -64,6 +64,7 @@ class Header:
             "floats": shown_values is not None and shown_values.kind == "float",
             **self._inputs(),
             **self._raw_rows(),
+            "hashed": hash_functions(self.model, self.prefix),
             **self._outputs(),
             **self._trees(),
             **self.combined.view(),

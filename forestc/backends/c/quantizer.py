@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, assert_never, get_args
 
 from forestc.backends.c.types import FLOATS, FloatType, constant
-from forestc.backends.names import c_string, feature_name
+from forestc.backends.names import c_string, feature_name, plain
 from forestc.errors import OptionError, opt
 from forestc.forest.ir import Feature, Forest
 from forestc.forest.numbers import FLOAT32, Category, Fixed, Float, Ordered, Rounding, word_range
@@ -64,6 +64,38 @@ def code_functions(forest: Forest, prefix: str, raw: bool = False) -> list[dict[
                 "absent": span.high if raw else span.top,
                 "missing": feature.missing and not raw,
                 "index": index,
+            }
+        )
+    return functions
+
+
+def hash_functions(forest: Forest, prefix: str) -> list[dict[str, Any]]:
+    """Returns the template variables of C functions that look up a category's code by hashes of its members."""
+    by_column = {hashed.column: hashed for hashed in forest.hashed}
+    functions = []
+    for index, feature in enumerate(forest.features):
+        if (hashed := by_column.get(feature.column)) is None:
+            continue
+        parameters: dict[tuple[int, float], tuple[str, str]] = {}  # name and meaning, by column and border
+        steps = []
+        for member in hashed.members:
+            name, number = plain(member.name or f"column {member.column}"), member.kind == "from"
+            key = member.column, member.value if number else 0.0
+            missing = f", {int(member.missing)} if it is missing"
+            meaning = f"1 if {name} >= {member.value!r}, else 0{missing}" if number else f"the hash of {name}"
+            parameter, _ = parameters.setdefault(key, (f"{'from' if number else 'hash'}{len(parameters)}", meaning))
+            steps.append(f"{parameter} == ({constant(int(member.value))})" if member.kind == "is" else parameter)
+        code_bytes = 1 if hashed.count <= 1 << 8 else 2
+        functions.append(
+            {
+                "name": f"{prefix}_{feature_name(index, feature.name)}_code",
+                "parameters": list(parameters.values()),
+                "steps": steps,
+                "table": [f"0x{key:016X}" for key in hashed.hashes],
+                "codes": hashed.codes,
+                "code_bits": 8 * code_bytes,
+                "bytes": len(hashed.hashes) * (8 + code_bytes),
+                "unknown": hashed.count,
             }
         )
     return functions

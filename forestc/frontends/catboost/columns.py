@@ -127,28 +127,19 @@ class Columns:
             raise doc.fail(f"its splits tell {count:,} kinds of categories apart", do)
         simple = len(members) == 1
         column = members[0].column if simple else self.width + sum(hashed.combined for hashed in self.hashed)
-        name = " & ".join(map(_title, members))
-        self.features[column] = Feature(name, Category(count), column, named=all(m.name for m in members))
         known = codes[:-1] < count
         pairs = hashes[known].tolist(), codes[:-1][known].tolist()
-        self.hashed.append(HashedColumn(column, count, members, tuple(pairs[0]), tuple(pairs[1])))
+        hashed = HashedColumn(column, count, members, tuple(pairs[0]), tuple(pairs[1]))
+        self.hashed.append(hashed)
         if sum(len(hashed.hashes) for hashed in self.hashed) > MAX_HASHES:
             raise doc.fail(f"has more than {MAX_HASHES:,} hashes", "train with fewer categories")
+        self.features[column] = Feature(hashed.title, Category(count), column, named=all(m.name for m in members))
         for (first, part), cells in zip(parts, each, strict=True):
             cell_of = np.full(count + 1, -1, dtype=np.int64)
             cell_of[codes] = cells
             for k in range(part.splits):
                 self.splits[first + k] = (column, 0.0, False, len(self.sets))
                 self.sets.append((cell_of, k, part.above))
-
-
-def _title(member: Member) -> str:
-    name = member.name or f"f{member.column}"
-    if member.kind == "from":
-        with np.errstate(over="ignore"):
-            border = np.nextafter(np.float32(member.value), np.float32(-np.inf))
-        return f"{name} > {border:g}"
-    return name if member.kind == "category" else f"{name} = {member.value:.0f}"
 
 
 def read_columns(info: Document, tables: Document) -> Columns:

@@ -26,6 +26,7 @@ from forestc.forest.conditions import (
     tree_arrays,
     within,
 )
+from forestc.forest.hashing import Member as HashMember
 from forestc.forest.ir import LEAF, Feature, Forest
 from forestc.forest.numbers import FLOAT64, Category, key_value, order_key, round_to, to_words
 from forestc.frontends.shared.exact import least_keys
@@ -136,12 +137,14 @@ def constant(column: StepColumn) -> bool:
 def fold(forest: Forest, columns: Sequence[StepColumn], width: int, names: Sequence[str] | None, where: str) -> Forest:
     """Returns the forest over raw rows of `width` columns. columns: one for each column of the given forest's rows.
     Raises ModelError if a condition can't be kept exactly."""
-    if len(columns) != forest.columns:
+    if len(columns) != forest.own_columns:
         raise ModelError(
-            f"the steps make {len(columns)} columns, the model takes {forest.columns}",
+            f"the steps make {len(columns)} columns, the model takes {forest.own_columns}",
             where=where,
             do="give the Pipeline as it was fitted",
         )
+    if forest.hashed:
+        forest, columns, width, names = _with_hashed(forest, columns, width, names, where)
     sources = sorted({columns[f.column].source for f in forest.features if columns[f.column].source >= 0})
     number = {source: index for index, source in enumerate(sources)}
     images = _with_one_vocabulary([columns[f.column] for f in forest.features], where)
@@ -178,6 +181,42 @@ def fold(forest: Forest, columns: Sequence[StepColumn], width: int, names: Seque
         for tree, node_conditions in zip(forest.trees, forest.conditions.node_conditions, strict=True)
     )
     return changed(forest, features=tuple(features), columns=width, trees=trees)
+
+
+def _with_hashed(
+    forest: Forest, columns: Sequence[StepColumn], width: int, names: Sequence[str] | None, where: str
+) -> tuple[Forest, list[StepColumn], int, list[str] | None]:
+    """Returns the forest with hashed columns of raw rows, the columns with its combinations, their number and names."""
+    moved = {c: c - forest.own_columns + width for c in range(forest.own_columns, forest.columns)}
+    moved |= {column: step.source for column, step in enumerate(columns)}
+    hashed = []
+    for own in forest.hashed:
+        members = tuple(_moved_member(member, columns[member.column], names, where) for member in own.members)
+        hashed.append(replace(own, column=moved[own.column], members=members))
+    added = range(width, width + forest.columns - forest.own_columns)
+    total = width + len(added)
+    titles = {column.column: column.title for column in hashed}
+    all_names = None if names is None else [*names, *(titles[column] for column in added)]
+    return replace(forest, hashed=tuple(hashed)), [*columns, *map(StepColumn, added)], total, all_names
+
+
+def _moved_member(member: HashMember, image: StepColumn, names: Sequence[str] | None, where: str) -> HashMember:
+    name = "" if names is None else str(names[image.source])
+    kept = image.function is identity and not (image.points or image.fills) and image.texts is None
+    if image.source >= 0 and kept and image.missing is not None and image.missing != image.missing:
+        return replace(member, column=image.source, name=name)
+    feature = Feature(name, FLOAT64, 0, missing=True, raw=FLOAT64)
+    condition = Condition(0, Below(member.value), not member.missing)
+    if image.source >= 0 and member.kind == "from" and image.texts is None and image.missing is not None:
+        (test,) = _on_raw(feature, image, [condition], where)
+        if isinstance(test.test, Below):
+            value, missing = float(test.test.threshold), not test.missing_left
+            return replace(member, column=image.source, name=name, value=value, missing=missing)
+    raise ModelError(
+        f"a step changes column {name or member.name!r}, whose categories the model hashes",
+        where=where,
+        do="pass its categories through, by remainder='passthrough'",
+    )
 
 
 def _with_one_vocabulary(images: list[StepColumn], where: str) -> list[StepColumn]:

@@ -44,6 +44,9 @@ def side_by_side(
                 where=f"{where}, member {index}",
                 do="flatten the ensemble, or calibrate with ensemble=False",
             )
+    if any(forest.hashed != forests[0].hashed for forest in forests):
+        what = "members with categories that each of them hashes to codes of its own"
+        raise ModelError(what, where=where, do="give each member by itself")
     by_column: dict[int, Feature] = {}
     for forest in forests:
         for feature in forest.features:
@@ -72,6 +75,7 @@ def side_by_side(
         name=first.name,
         features=features,
         columns=columns,
+        hashed=first.hashed,
         trees=trees,
         n_outputs=start,
         bias=np.concatenate([forest.bias for forest in forests]),

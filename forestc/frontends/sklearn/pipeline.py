@@ -55,6 +55,8 @@ def read_pipeline(model: BaseEstimator, where: str, read: Read) -> Forest:
     fitted = [step for _, step in steps if hasattr(step, "n_features_in_")]
     first = (fitted or [last])[0]  # Steps before the first fitted one do not change the rows.
     width, names = width_of(first), getattr(first, "feature_names_in_", None)
+    own = getattr(first, "feature_names_", None)  # CatBoost's; numbers if the rows had no names
+    names = own if names is None and own != list(map(str, range(width))) else names
     columns = [StepColumn(source) for source in range(width)]
     for name, step in steps:
         columns = _stepped(step, columns, f"{where}, step {name!r}")

@@ -214,6 +214,7 @@ class GrowingLadder:
             integer_bias(grown, growth), name=self.forest.name, features=self.forest.features,
             columns=self.forest.columns, trees=trees or [constant_tree(quantized=True)], classes=self.forest.classes,
             scale=growth.unit, provenance=self.forest.provenance, carried=self.forest.carried,
+            hashed=self.forest.hashed,
         )  # fmt: skip
 
     def _growth(self, step: RegrowTrees) -> Growth:
