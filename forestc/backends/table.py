@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from forestc.backends import amaranth, c, engine, hls, shared, verilog, vhdl
+from forestc.backends import amaranth, c, engine, hls, languages, shared, verilog, vhdl
 from forestc.backends.base import Code, Core, Gives, Options, Row, Runner, Target, shared_roles
 from forestc.backends.c.options import COptions
 from forestc.backends.shared.options import SharedKeyword
@@ -58,6 +58,7 @@ _ROWS: tuple[Row, ...] = (
     verilog.TARGET,
     vhdl.TARGET,
     c.TARGET,
+    *languages.TARGETS,
     hls.TARGET,
     amaranth.TARGET,
     shared.TARGET,

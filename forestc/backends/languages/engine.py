@@ -1,0 +1,77 @@
+"""Runs the files of a language on rows, and compares their results with the evaluator's."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.backends.languages.core import VALUE_ERROR
+from forestc.backends.languages.files import view_of
+from forestc.backends.languages.language import Language
+from forestc.backends.running import Difference, copied, difference, rows_of_numbers
+from forestc.backends.vectors import Vectors, disturbed, values_of
+from forestc.errors import MissingToolError
+from forestc.rows.encode import encode
+from forestc.toolchain.compilers import version
+from forestc.toolchain.run import find, package_folders, run_tool
+from hdl_templates import render
+
+if TYPE_CHECKING:
+    from forestc.backends.base import Written
+    from forestc.forest.evaluate import Evaluation
+
+
+class LanguageEngine:
+    """Runs a driver that reads words and raw rows, and writes labels, scores, words and values."""
+
+    def __init__(self, language: Language, engine: str, design: Written, folder: Path) -> None:
+        run = language.runs[engine]
+        missing = next((name for name in run.programs if find(name) is None), None)
+        if missing is None and run.package and not package_folders(run.package):
+            missing = run.package
+        if missing is not None:
+            raise MissingToolError(f"{missing} was not found", do=f"install {run.needs}")
+        self.forest, self.folder = design.forest, folder
+        for role in language.files:
+            copied(design, role, folder)
+        view = view_of(language, self.forest)
+        self.narrow, self.n_values = view["core"].narrow and language.syntax.types["row32"] != "", view["core"].values
+        held = self.forest.carried or range(self.forest.columns)
+        view |= {"engine": engine, "held": list(held), "n_words": len(self.forest.features)}
+        for name, template in run.drivers.items():
+            (folder / name).parent.mkdir(exist_ok=True)
+            (folder / name).write_text(render(template, **view, n_values=self.n_values))
+        fields = {"p": view["p"], "python": sys.executable}
+        self.command, *build = [[part.format(**fields) for part in command] for command in (run.run, *run.build)]
+        for command in build:
+            run_tool([find(command[0]) or command[0], *command[1:]], folder, seconds=1800)
+        self.tool = version(find(run.programs[0]) or "") if run.programs else f"Python {sys.version.split()[0]}"
+
+    def compare(self, vectors: Vectors, evaluation: Evaluation) -> Difference:
+        rows = disturbed(self.forest, vectors.raw)
+        if self.narrow:
+            with np.errstate(over="ignore"):
+                rows = rows.astype(np.float32).astype(np.float64)
+        data = np.concatenate([vectors.words, rows.view(np.int64)], axis=1)
+        expected = [evaluation.index.reshape(len(rows), -1)] * self.forest.decides
+        expected += [evaluation.scores, encode(self.forest, rows)]
+        joined = np.concatenate(expected, axis=1).astype(np.int64)
+        command = [find(self.command[0]) or self.command[0], *self.command[1:]]
+        out = run_tool(command, self.folder, data=data.astype("<i8").tobytes(), seconds=3600)
+        got = rows_of_numbers(out, "<i8", joined.shape[1] + self.n_values).copy()
+        if self.n_values:
+            first, common = joined.shape[1], min(len(got), len(rows))
+            exact = values_of(self.forest, evaluation)
+            exact = exact.clip(0, 1) if self.forest.decides else exact
+            close = np.zeros(exact.shape, dtype=np.int64)
+            close[:common] = _close(got[:common, first:].view("<f8"), exact[:common])
+            got[:, first:], joined = 1, np.concatenate([joined, close], axis=1)
+        return difference(got, joined)
+
+
+def _close(got: NDArray[np.float64], exact: NDArray[np.float64]) -> NDArray[np.bool_]:
+    return np.asarray(np.abs(got - exact) <= VALUE_ERROR * np.maximum(1.0, np.abs(exact)))

@@ -1,0 +1,43 @@
+"""A language: its syntax, its files, and how its programs are run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from forestc.backends.languages.syntax import Syntax
+from forestc.backends.names import identifier
+
+
+@dataclass(frozen=True)
+class Runs:
+    """How `check` runs the files of a language."""
+
+    needs: str  # in words
+    programs: tuple[str, ...]  # that must be on the PATH; the first says its version
+    drivers: Mapping[str, str]  # files that read rows and write results, and their templates
+    build: tuple[tuple[str, ...], ...]  # commands that compile, with {p} for the model's name
+    run: tuple[str, ...]
+    package: str = ""  # that must be installed
+    sample: int = 0  # rows of each origin that run by default; 0 for all
+
+
+@dataclass(frozen=True, kw_only=True)
+class Language:
+    """A row of the table of languages."""
+
+    name: str  # of the target, its folder and its file's role
+    help: str
+    files: Mapping[str, tuple[str, str]]  # by role: name of the file, with {p} for the model's name, and its template
+    content: str  # of the files, in words
+    syntax: Syntax
+    taken: frozenset[str]  # no file may have these names, in lower case
+    escape: Callable[[str], str]  # writes a character that is not plain within a text
+    inlines: tuple[str, ...] = ()  # the functions that its one block holds; all, each by itself, if empty
+    widest: int = 64  # bits of the widest integer, with its sign
+    runs: Mapping[str, Runs] = field(default_factory=dict)  # by engine
+
+    def named(self, model: str) -> str:
+        """Returns a model's name as an identifier of the language, which begins the names of files."""
+        name = identifier(model)
+        return f"m_{name}" if name.lower() in self.taken else name

@@ -1,0 +1,115 @@
+"""Tests what the contract of targets does not reach, in every language: hard number types and rounding of raw rows,
+sums in a number type, names, and the widest integers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from forest_designs import design, differences
+from forest_kinds import HARD, hostile
+from needs import REQUIRED
+from random_forests import random_forest, random_tree
+
+from forestc.backends.languages import LANGUAGES
+from forestc.backends.languages.core import integer_bits
+from forestc.errors import MissingToolError, ModelError
+from forestc.forest.builder import changed, changed_tree, make_forest
+from forestc.forest.ir import Aggregate, Decision, Feature, Link
+from forestc.forest.numbers import FLOAT32, FLOAT64, Fixed, Ordered, word_range
+
+ENGINES = [(language, name) for language in LANGUAGES.values() for name in language.runs]
+NAMES = [
+    "class", "fn", "func", "type", "import", "package", "Object", "String", "json", "struct", "array", "math", "main",
+    "core", "std", "fmt", "init", "java", "lambda", "None", "self", "Math", "loop", "score", "decide", "x", "Double",
+]  # fmt: skip
+
+
+@pytest.fixture(params=ENGINES, ids=lambda pair: f"{pair[0].name}-{pair[1]}")
+def engine(request):
+    return request.param
+
+
+@pytest.fixture
+def compared(engine, tmp_path):
+    """Returns a function: how many of a forest's results in a language differ from the evaluator's."""
+
+    def run(forest, seed=1):
+        folder = tmp_path / f"{len(list(tmp_path.iterdir()))}"
+        folder.mkdir()
+        try:
+            return differences(engine[1], design(forest, folder, targets=(engine[0].name,)), folder, seed).count
+        except MissingToolError as error:
+            if REQUIRED:
+                raise
+            pytest.skip(str(error))
+
+    return run
+
+
+def on(types, seed, raw, missing):
+    """Makes a forest on a feature of each type."""
+    random = np.random.default_rng(seed)
+    features = [
+        Feature(f"f{index}", number, index, missing and word_range(number, False).top > 2, raw or number)
+        for index, number in enumerate(types)
+    ]
+    trees = [random_tree(random, features, (0,), True, 4) for _ in range(4)]
+    return make_forest(
+        name="hard", features=features, columns=len(features), trees=trees, n_outputs=1, bias=[0],
+        aggregate=Aggregate(), link=Link(), decision=Decision("none"), classes=(), scale=1.0,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("raw", "missing"), [(FLOAT32, True), (FLOAT32, False), (FLOAT64, True)])
+def test_words_of_rows_on_the_borders_of_hard_types(compared, engine, raw, missing):
+    types = [one for one in HARD if raw == FLOAT64 or one != Ordered(64)]
+    forest = on(types, 3, raw, missing)
+    narrow = [one for one in types if integer_bits(on([one], 3, raw, missing)) <= engine[0].widest]
+    assert len(narrow) > len(types) // 2
+    assert not compared(on(narrow, 3, raw, missing) if narrow != types else forest)
+
+
+@pytest.mark.parametrize("overflow", ["AP_SAT", "AP_WRAP"])
+def test_rows_that_are_first_rounded_to_a_fixed_point_type(compared, overflow):
+    own = [
+        Fixed(bits, fraction, signed, rounding, overflow)
+        for bits, fraction, signed in ((10, 5, True), (8, -2, False), (49, 30, True), (12, 12, False), (5, 60, True))
+        for rounding in ("AP_TRN", "AP_RND", "AP_RND_CONV")
+    ]
+    for less in (0, 2):
+        forest = on([Fixed(one.bits - less, one.fraction - less, one.signed) for one in own], 5, FLOAT64, False)
+        features = (replace(feature, raw=one) for feature, one in zip(forest.features, own, strict=True))
+        assert not compared(replace(forest, features=tuple(features)))
+
+
+@pytest.mark.parametrize("order", ["sequential", "tree"])
+@pytest.mark.parametrize("overflow", ["AP_SAT", "AP_WRAP"])
+def test_sums_in_a_number_type(compared, order, overflow):
+    forest = random_forest(4, True, "vector", [Fixed(8)])
+    number = Fixed(6, 2, True, "AP_TRN", overflow)
+    trees = [changed_tree(tree, values=np.clip(tree.values, -32, 31)) for tree in forest.trees * 3]
+    aggregate = Aggregate("typed", score=number, order=order)
+    assert not compared(changed(forest, trees=tuple(trees), aggregate=aggregate, bias=np.array([1, -20, 3])))
+
+
+def test_a_model_of_any_name(compared):
+    small = random_forest(3, True, "argmax", [Fixed(8)])
+    for name in NAMES:
+        assert not compared(replace(small, name=name))
+
+
+def test_names_of_a_model_s_parts_are_text(compared):
+    forest = hostile(0)
+    labels = ('"; }', "é\n\\u000a\\\0", "${x}$'", "\ud800\U0001f600*/")
+    for at in (0, 2):
+        assert not compared(replace(forest, parts=(), classes=labels[at : at + 2]))
+
+
+def test_integers_that_a_language_lacks_are_refused(engine, tmp_path):
+    language, forest = engine[0], random_forest(3, True, "regression", [Fixed(8)])
+    wide = changed(forest, bias=forest.bias + (1 << 54))
+    if language.widest < 64:
+        with pytest.raises(ModelError, match=r"round-leaves\{leaf_bits="):
+            design(wide, tmp_path, targets=(language.name,))
