@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -49,7 +50,8 @@ def core_of(forest: Forest) -> Core:
     narrow = row_type(forest, "auto").bits == 32
     source = render("languages/core.py.j2", narrow=narrow, **writer.facts())
     values = writer.given.count if writer.given is not None else 0
-    return Core(tuple(writer.tables), source, max(1, forest.columns), narrow, integer_bits(forest), values)
+    tables = tuple(table for table in writer.tables if re.search(rf"\b{table.name}\[", source))
+    return Core(tables, source, max(1, forest.columns), narrow, integer_bits(forest), values)
 
 
 def integer_bits(forest: Forest) -> int:
