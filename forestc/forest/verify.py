@@ -90,6 +90,8 @@ def _verify_features(forest: Forest) -> None:
         and max(member.column for member in hashed.members) < forest.own_columns
         for hashed in forest.hashed
     )
+    counts = {hashed.column: Category(hashed.count) for hashed in forest.hashed}
+    inside &= all(feature.number == counts.get(feature.column, feature.number) for feature in forest.features)
     if len(set(made)) < len(made) or not inside or max(made, default=0) >= max(1, forest.columns):
         raise ModelError("a hashed column stands twice, or is no column of the rows", where=HERE, do=MEND)
     held = set(forest.carried)

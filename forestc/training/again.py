@@ -29,6 +29,12 @@ def trained_again(
     y: class numbers or values.
     weights: (rows,) weights of the rows, or None.
     rounds: boosting iterations to read from the copy; None for all with which it predicts."""
+    if source.hashed:
+        raise ForestcError(
+            f"{type(estimator).__name__} hashes categories, and can't be trained again on their codes",
+            where="the model",
+            do=f"give rows that it was not trained on: {opt.held_out:FILE}",
+        )
     labels = np.array(source.classes)[y.astype(np.int64)] if source.decides else y
     try:
         copy = _with_rounds(seeded(estimator, seed), estimator)

@@ -13,6 +13,7 @@ from typing import Any
 import catboost
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from example_counts import examples
 from mutations import assert_refused, changed, mutated_bytes, mutated_document, reads_whole
@@ -23,9 +24,11 @@ from sklearn.preprocessing import StandardScaler
 
 import forestc
 from forestc.backends.names import feature_name
+from forestc.forest.text import parse_forest, print_forest
 from forestc.frontends import read_bytes
 from forestc.frontends.shared.merge import side_by_side
 from forestc.rows.encode import encode
+from forestc.rows.given import rows_from
 
 ROWS = 20_000
 KINDS = ("Borders", "Buckets", "BinarizedTargetMeanValue", "Counter")
@@ -129,6 +132,7 @@ def test_random_models_are_equal(seed, tmp_path):
     assert np.array_equal(found.scores, model.predict(rows, **raw).reshape(found.scores.shape))
     if forest.decides:
         assert np.array_equal(found.decision, model.predict(rows).ravel())
+    assert parse_forest(print_forest(forest)).hashed == forest.hashed
     model.save_model(str(tmp_path / "m.json"), format="json")
     text = forestc.load(tmp_path / "m.json")
     assert text.hashed == forest.hashed
@@ -219,6 +223,71 @@ def test_damaged_files_have_one_clear_line(export, count):
         read += reads_whole(read_bytes, data if number % 2 else mutated_bytes(data, source))
         slowest = max(slowest, time.perf_counter() - start)
     assert 0 < read < count and slowest < 10
+
+
+def test_counters_of_a_gpu_are_read_alike(export):
+    """FeatureFreq and FloatTargetMeanValue, which train on a GPU alone, count as the two others do."""
+    text = json.dumps(export)
+    renamed = text.replace("Counter", "FeatureFreq").replace("BinarizedTargetMeanValue", "FloatTargetMeanValue")
+    first, second = (print_forest(read_bytes(data.encode(), "m.json")) for data in (text, renamed))
+    assert text != renamed and first == second
+
+
+def test_a_model_that_loses_a_table_is_refused():
+    X, counters = (
+        table(np.random.default_rng(0), 300, 9),
+        ["Borders:TargetBorderCount=1", "Borders:TargetBorderCount=3"],
+    )
+    model = catboost.CatBoostRegressor(iterations=3, simple_ctr=counters, max_ctr_complexity=1, **QUIET)
+    with pytest.raises(forestc.ForestcError, match="with different borders of the target, share a table"):
+        forestc.load(model.fit(X, X.code, cat_features=CATEGORIES))
+
+
+def test_sums_of_models_are_equal():
+    X = table(np.random.default_rng(0), 600, 20)
+    models = [
+        catboost.CatBoostRegressor(iterations=9, random_seed=seed, **QUIET).fit(
+            X[seed * 100 :], X.code[seed * 100 :] * (X.two[seed * 100 :] == "no"), cat_features=CATEGORIES
+        )
+        for seed in range(2)
+    ]
+    both = catboost.sum_models(models, weights=[0.4, 0.6])
+    assert np.array_equal(forestc.evaluate(forestc.load(both), X).scores[:, 0], both.predict(X))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda X: X.assign(few=None), "column 'few' holds 'None', which is no category"),
+        (lambda X: X.astype({"code": float}), "which is no category"),
+        (lambda X: np.zeros((3, 6)), "the codes of categories don't tell those of combined columns"),
+        (lambda X: X.to_numpy(dtype=object)[:, :4], "they have shape"),
+    ],
+)
+def test_rows_without_categories_are_refused(known, change, message):
+    with pytest.raises(forestc.ForestcError) as caught:
+        forestc.evaluate(forestc.load(known[0]), change(known[1].head(3)))
+    assert message in str(caught.value)
+
+
+def test_files_of_rows_are_read_alike(known, tmp_path):
+    model, X, _ = known
+    forest = forestc.load(model)
+    rows = hard_rows(forest, X, 2, 400)
+    rows = rows[(rows.few != "") & (rows.many != "") & (rows.few != "nan")]
+    wanted = evaluated(forest, rows)
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    rows.to_parquet(tmp_path / "rows.parquet", index=False)
+    typed = rows.astype({"few": "category", "many": "string", "code": "Int64"})
+    arrow, lists = pa.Table.from_pandas(rows, preserve_index=False), rows.to_numpy(dtype=object).tolist()
+    for given in (tmp_path / "rows.csv", tmp_path / "rows.parquet", typed, arrow, lists, rows[rows.columns[::-1]]):
+        assert np.array_equal(evaluated(forest, given), wanted)
+    codes = np.concatenate([batch.X for batch in rows_from(rows, forest).batches()])
+    assert np.array_equal(forestc.evaluate(forest, codes).scores, wanted)
+
+
+def evaluated(forest, rows):
+    return forestc.evaluate(forest, np.concatenate([batch.X for batch in rows_from(rows, forest).batches()])).scores
 
 
 def in_pipelines():

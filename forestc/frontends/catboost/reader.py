@@ -124,6 +124,7 @@ def _forest(
     root: Document, iterations: Iterations, predicts: str = "", trained: bool = False, best: int | None = None
 ) -> Forest:
     """Builds the Forest of an export. best: the best iteration, counted from 1."""
+    _refuse_lost_tables(root.get("model_info", {}).get("params", {}).get("cat_feature_params", {}))
     columns = read_columns(root.get("features_info"), root.get("ctr_data", {}))
     oblivious = root.has("oblivious_trees")
     docs = root.get("oblivious_trees" if oblivious else "trees").items()
@@ -155,6 +156,20 @@ def _forest(
         parts=[Part(k * outputs, (k + 1) * outputs, aggregate, *meaning) for k, meaning in enumerate(meanings)],
         hashed=columns.hashed,
     )
+
+
+def _refuse_lost_tables(doc: Document) -> None:
+    """Raises ModelError if the model had several tables where its export has one. doc: parameters of counters."""
+    single = doc.get("per_feature_ctrs", {}).value
+    lists = [doc.get(key, []) for key in ("simple_ctrs", "combinations_ctrs")]
+    lists += [doc.get("per_feature_ctrs").get(key) for key in single] if isinstance(single, dict) else []
+    for counters in lists:
+        borders: dict[str, object] = {}
+        for counter in counters.items():
+            kind, target = counter.get("ctr_type").text(), counter.get("target_binarization", {}).value
+            if borders.setdefault(kind, target) != target:
+                what = f"two counters of the type {kind[:40]}, with different borders of the target, share a table"
+                raise counter.fail(what, "CatBoost loses the other when it writes JSON: train with one of each type")
 
 
 def _scale_and_bias(root: Document) -> tuple[float, NDArray[np.float64]]:
