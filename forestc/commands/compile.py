@@ -16,6 +16,7 @@ from forestc.backends.c import types as c_types
 from forestc.backends.c.choice import budget_note, chosen_layout
 from forestc.backends.c.inputs import unfit
 from forestc.backends.c.options import COptions
+from forestc.backends.c.quantizer import row_type
 from forestc.backends.c.raw import by_position, column_types
 from forestc.backends.engine.files import engine_of
 from forestc.backends.names import identifier, plain
@@ -73,6 +74,7 @@ from forestc.rows.groups import weighted
 from forestc.rows.range_files import ranges_record
 from forestc.rows.ranges import Ranges, made_rows
 from forestc.search.levels import LevelPlan
+from forestc.toolchain.firmware import CPUS
 
 
 class CompileFigures(dict[str, Any]):
@@ -515,6 +517,10 @@ def _write(run: Compilation) -> None:
         level = None if level is None else level | {"keeps": f"{level['keeps']} ({aside})"}
     run.figures |= {} if run.capacity is None else {"engine": _engine_figures(forest, run.capacity)}
     run.warnings += [budget_note(forest, run.c)] if run.c.limits else []
+    cpu = CPUS.get(run.c.cpu)
+    if cpu and not cpu.doubles and run.c.quantizes and row_type(forest, run.c.c_quantizer).bits == 64:
+        reads = f"{cpu.name} has no 64-bit floats, which the quantizer reads"
+        run.warnings.append(f"{reads}; {opt.c_quantizer:float} makes one for 32 bits")
     measured = accuracy_record(forest, agreed, held_out, share is not None, isinstance(run.given, Ranges))
     run.figures = _figures(run, level, measured) | run.figures
     run.figures |= {} if run.firmware is None else {"firmware": run.firmware}
@@ -579,6 +585,7 @@ def _figures(run: Compilation, level: Mapping[str, Any] | None, measured: Mappin
     forest, netlist, agreed = run.forest, run.netlist, run.agreed
     table = forest.conditions
     numbers = (feature.number for feature in forest.features)
+    takes = {feature.name for feature in run.source.features if feature.missing}
     return {
         "out": str(run.folder),
         "name": plain(forest.name),
@@ -589,6 +596,7 @@ def _figures(run: Compilation, level: Mapping[str, Any] | None, measured: Mappin
         "conditions": sum(len(tree.inner) for tree in run.source.trees),
         "distinct_conditions": len(table.comparators),
         "comparator_bits": sum(comparator_bits(n, table.thresholds(index)) for index, n in enumerate(numbers)),
+        "missing_dropped": sum(own.name in takes and not own.missing for own in forest.features),
         "cells": None if netlist is None else len(netlist.cells),
         "latency_cycles": None if netlist is None else netlist.latency,
         "clocking": [] if netlist is None else netlist.clocking.words,

@@ -56,7 +56,7 @@ def _sizes(figures: Mapping[str, Any]) -> Iterator[Answer]:
     size, synthesis, firmware = (figures.get(key) for key in ("size", "synthesis", "firmware"))
 
     def before(figure: str, on: str) -> str:
-        return f"{size['before']:,.0f} at -O1" if size and (size["figure"], size["on"]) == (figure, on) else ""
+        return f"about {size['before']:,.0f} at -O1" if size and (size["figure"], size["on"]) == (figure, on) else ""
 
     if synthesis and "area" in synthesis:
         by = f"synthesis, area {synthesis['area']:,.1f}"
@@ -75,7 +75,7 @@ def _sizes(figures: Mapping[str, Any]) -> Iterator[Answer]:
             yield f"LUTs, {device}", before("lut", device), f"{estimate['lut']:,}", by
     if firmware:
         own, cpu = firmware["layouts"][firmware["layout"]], firmware["cpu"]
-        by = f"measured, layout {firmware['layout']}"
+        by = f"measured, {firmware['entry']} alone, layout {firmware['layout']}"
         yield f"bytes of flash, {cpu}", before("flash", cpu), f"{own['flash']:,}", by
         yield "bytes of RAM and stack", "", f"{own['ram']:,}", ""
         most, inputs = (own["most"], "the inputs run") if own["bound"] is None else (own["bound"], "any input")
@@ -88,6 +88,9 @@ def _sizes(figures: Mapping[str, Any]) -> Iterator[Answer]:
     if figures["latency_cycles"] is not None:
         yield "latency", "", counted(figures["latency_cycles"], "cycle"), ", ".join(figures["clocking"])
     first = next((f"{step['distinct_conditions'][0]:,}" for step in figures["passes"]), "")
+    if figures["missing_dropped"]:
+        which = counted(figures["missing_dropped"], "feature")
+        yield "missing values", "taken", "not taken", f"{which}, none in the rows; --missing always keeps them"
     yield "comparators", first, f"{figures['distinct_conditions']:,}", f"{figures['comparator_bits']:,} bits compared"
 
 
@@ -111,7 +114,7 @@ def _accuracy(figures: Mapping[str, Any]) -> Iterator[Answer]:
         unit, shown = units_of(evidence["measure"])
         low, high = map(shown, evidence["interval"])
         word = evidence["word"] or f"above {shown(level['tolerance'])}"
-        yield f"{name} lost{unit}", "", shown(evidence["lost"]), f"{word}; 95 %: {low} to {high}"
+        yield f"{name} lost{unit}", "", shown(evidence["lost"]), f"{word}, the choice counted; 95 %: {low} to {high}"
     for name, text in others:
         yield name.removesuffix(" from the model"), "", text, where
 
@@ -122,11 +125,13 @@ def closing(figures: Mapping[str, Any]) -> str:
     kept = f"kept: {', '.join(dict.fromkeys(step['guarantee'] for step in figures['passes']))}"
     if level and level.get("evidence", {}).get("word", "kept"):  # A level's word is empty if too much is lost.
         kept = f"-{level['level']} kept {level['keeps']}"
+        if not figures["measured"]["held_out"]:
+            kept = kept.replace("held-out rows", "rows held out in cross-validation")
     main = [path for role, path in figures["files"].items() if role in figures["targets"]]
     text = f"{kept[0].upper()}{kept[1:]}. {out} holds {', '.join(main)} and report.md, which tells the rest."
     if curve and size:
         unit, shown = units_of(curve["measure"])
-        sizes = f"{size['before']:,.0f} {size['unit']} at -O1, {size['after']:,.0f} here"
+        sizes = f"about {size['before']:,.0f} {size['unit']} at -O1, {size['after']:,.0f} here"
         least = (
             f"smallest {curve['smallest']:,.0f}, losing {shown(curve['lost'])}{unit.strip(',')} of {curve['measure']}"
         )

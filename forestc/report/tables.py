@@ -164,7 +164,7 @@ def level_tables(level: Mapping[str, Any] | None, make_table: Callable[..., T]) 
     how = f"scored on {level['judged_on']}; lost and its standard errors must be within {most}"
     title = f"what -{level['level']} tried: {counted(level['tried'], 'setting')}, {how}"
     heads = (f"{measure}, of the model's", f"lost{points} ± standard error")
-    return [make_table(title, ("way", level["unit"], *heads, "within tolerance"), rows)]
+    return [make_table(title, ("way", f"about, {level['unit']}", *heads, "within tolerance"), rows)]
 
 
 def estimate_tables(estimates: Sequence[Mapping[str, Any]], make_table: Callable[..., T]) -> list[T]:
