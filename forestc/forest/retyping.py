@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from forestc.forest.builder import changed_tree
 from forestc.forest.conditions import NO_SET, InSpans, Member, OneOf, toggled, tree_arrays
 from forestc.forest.ir import Forest
-from forestc.forest.numbers import NumberType
+from forestc.forest.numbers import Category, NumberType
 
 
 def retyped(
@@ -48,3 +48,28 @@ def retyped(
         for tree, node_conditions in zip(forest.trees, table.node_conditions, strict=True)
     ]
     return replace(forest, features=features, trees=tuple(trees))
+
+
+def recoded(forest: Forest, labels: Sequence[tuple[str, ...]]) -> Forest:
+    """Returns the forest with other codes of categories.
+
+    labels: for each feature, the texts of its new codes; empty if its codes stay. A text that the forest does not know
+        is decided as unseen categories are.
+    """
+    table, sets, features = forest.conditions, dict[int, tuple[Member, ...]](), []
+    for index, (feature, texts) in enumerate(zip(forest.features, labels, strict=True)):
+        changes = bool(texts and feature.labels)
+        codes = {text: code for code, text in enumerate(feature.labels)}
+        old = [*(codes.get(text, len(codes)) for text in texts), len(codes)]
+        for condition in table.of(index).tolist():
+            match table.test(condition):
+                case OneOf(members) if changes:
+                    sets[condition] = tuple(new for new, code in enumerate(old) if code in members)
+                case OneOf(members) | InSpans(members):
+                    sets[condition] = members
+        features.append(replace(feature, labels=texts, number=Category(len(texts))) if changes else feature)
+    trees = [
+        changed_tree(tree, **tree_arrays(node_conditions, table.threshold, sets))
+        for tree, node_conditions in zip(forest.trees, table.node_conditions, strict=True)
+    ]
+    return replace(forest, features=tuple(features), trees=tuple(trees))

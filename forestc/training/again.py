@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from forestc.errors import ForestcError, opt
 from forestc.forest.ir import Forest
 from forestc.forest.numbers import Category
+from forestc.forest.retyping import recoded
 from forestc.frontends import load
 from forestc.training.seeds import Estimator, seeded, training_of
 
@@ -50,7 +51,10 @@ def trained_again(
             where="the model",
             do=f"give rows that it was not trained on: {opt.held_out:FILE}",
         ) from None
-    return load(fitted, iterations=rounds)
+    forest = load(fitted, iterations=rounds)
+    texts = {feature.column: feature.labels for feature in source.features}
+    columns = source.carried or range(source.columns)
+    return recoded(forest, [texts.get(columns[feature.column], ()) for feature in forest.features])
 
 
 def _frame(estimator: Estimator, source: Forest, X: NDArray[np.float64]) -> Any:
@@ -63,8 +67,9 @@ def _frame(estimator: Estimator, source: Forest, X: NDArray[np.float64]) -> Any:
     frame = pandas.DataFrame(X, columns=names)
     for feature, column in zip(source.features, source.row_columns, strict=True):
         if isinstance(feature.number, Category):  # LightGBM knows such a column by its type alone.
-            codes = pandas.Categorical(X[:, column], categories=range(feature.number.count))
-            frame[names[column]] = codes
+            codes, texts = X[:, column], feature.labels or range(feature.number.count)
+            known = np.nan_to_num(codes, nan=-1).astype(np.int64)
+            frame[names[column]] = pandas.Categorical.from_codes(known, categories=texts)
     return frame
 
 

@@ -10,14 +10,18 @@ import numpy as np
 import pandas as pd
 import pytest
 import xgboost
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
 from sklearn.datasets import make_classification
-from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler
+from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, OrdinalEncoder
 
 from forestc import load
 from forestc.errors import ForestcError
 from forestc.rows.batches import ArrayRows
+from forestc.rows.encode import evaluate
 from forestc.rows.given import rows_for_model
 from forestc.search.folds import folds_of
 from forestc.training.again import trained_again
@@ -142,6 +146,35 @@ def test_columns_of_categories_are_trained_as_such(model):
     given, source, _ = rows_for_model(frame, load(model.fit(frame, y)), y)
     (batch,) = given.batches()
     assert same_trees(trained_again(model, source, batch.X, y, None, 0), source)
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [SimpleImputer(strategy="most_frequent"), OneHotEncoder(handle_unknown="ignore")],
+        [SimpleImputer(strategy="constant", fill_value="k"), OneHotEncoder(categories=[list("wvutsk")])],
+        [OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)],
+    ],
+    ids=["most frequent", "constant", "without imputer"],
+)
+@pytest.mark.parametrize("dtype", [object, "category"])
+def test_missing_texts_of_a_pipeline_are_trained_as_such(steps, dtype):
+    random = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": random.random(800), "kind": random.choice(list("stuvw"), 800)})
+    y = ((frame.a > 0.5) ^ frame.kind.isin(["t", "w"])).astype(int).to_numpy()
+    frame.loc[random.random(800) < 0.2, "kind"] = np.nan
+    frame["kind"] = frame.kind.astype(dtype)
+    columns = ColumnTransformer([("kind", make_pipeline(*steps), ["kind"])], remainder="passthrough")
+    model = make_pipeline(columns, RandomForestClassifier(5, max_depth=4, random_state=0)).fit(frame, y)
+    given, source, _ = rows_for_model(frame, load(model), y)
+    (batch,) = given.batches()
+    copy = trained_again(model, source, batch.X, y, None, 0)
+    assert same_trees(copy, source)
+    assert np.array_equal(evaluate(copy, batch.X).index, evaluate(source, batch.X).index)
+    few = np.isin(batch.X[:, 1], [0, 1, np.nan], invert=True)  # a copy that knows fewer texts keeps the codes
+    part = trained_again(model, source, batch.X[few], y[few], None, 0)
+    again = clone(model).fit(frame[few], y[few])
+    assert np.array_equal(evaluate(part, batch.X[few]).index, again.predict(frame[few]))
 
 
 def test_libraries_that_refuse_the_rows_are_named():
