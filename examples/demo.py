@@ -77,7 +77,7 @@ def figures_at(level: int, out: Path) -> dict[str, str]:
         MHZ: f"{placed['fmax_mhz']:.1f}",
         FLASH: flash,
         RIGHT: f"{100 * (checked.agreement.compiled or 0):.1f}",
-        "of which the model": f"{100 * (checked.agreement.model or 0):.1f}",
+        "and of the model": f"{100 * (checked.agreement.model or 0):.1f}",
         "trees": f"{done.figures['trees']}",
         "comparators": f"{done.figures['distinct_conditions']}",
         "rows, vectors": f"{sum(checked.vectors.values()):,}",

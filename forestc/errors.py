@@ -151,7 +151,7 @@ class OptionError(ForestcError):
 
 
 class MissingExtraError(ForestcError):
-    """Error for an optional library that is not installed.
+    """Error for an optional library that is not installed. Exit status 4.
 
     Parameters
     ----------
@@ -160,6 +160,8 @@ class MissingExtraError(ForestcError):
     extra : str
         The extra of forestc that installs it.
     """
+
+    exit_status = 4
 
     def __init__(self, library: str, extra: str) -> None:
         super().__init__(f"{library} is not installed", where=PYTHON, do=f'pip install "forestc[{extra}]"')

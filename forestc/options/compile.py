@@ -110,7 +110,7 @@ class _ModelAndHardware:
     level: int | str | None = option(
         None,
         "-O --level",
-        "how much of the model may change, 0 (exact) to 3 (smallest); default: 1; see forestc passes",
+        "how much of the model may change, 0 (exact but for near ties) to 3 (smallest); default: 1; see forestc passes",
         "LEVEL",
         kind=str,
         schema=_LEVEL,
