@@ -64,7 +64,7 @@ def test_figures_are_json_with_a_short_repr(compiled):
 
 def test_c_alone_has_no_latency_and_no_ports(compiled):
     assert "latency" not in str(compiled) and "port bits" not in str(compiled)
-    both = dict(compiled.figures) | {"targets": ["c", "verilog"], "latency_cycles": 0}
+    both = dict(compiled.figures) | {"targets": ["c", "verilog"], "latency_cycles": 2}
     assert "latency" in as_text(compile_tables(both))
     assert "port bits" in as_text(compile_tables(both, verbose=True), 100)
 

@@ -102,7 +102,11 @@ class ImageOptions:
     label: Any = label_option(takes=LABELS)
     rows_are_sampled: bool = sampled_option()
     level: int | str | None = option(
-        None, "-O --level", "how much of the model may change, 0 (exact but for near ties) to 3 (smallest); default: 1", "LEVEL", kind=str
+        None,
+        "-O --level",
+        "how much of the model may change, 0 (exact but for near ties) to 3 (smallest); default: 1",
+        "LEVEL",
+        kind=str,
     )
     tolerance: float | str | None = option(
         None, "--tolerance", "with -O2 and -O3: accuracy that may be lost on held-out rows", "T", kind=str

@@ -85,12 +85,11 @@ def _sizes(figures: Mapping[str, Any]) -> Iterator[Answer]:
     if engine := figures.get("engine"):
         yield "walkers of the engine", "", f"{engine['walkers']:,}", f"image of {engine['bytes']:,} bytes"
         yield "clocks for a row", "", f"{engine['clocks']:,}", ""
-    if figures["latency_cycles"] is not None:
+    if figures["latency_cycles"]:
         yield "latency", "", counted(figures["latency_cycles"], "cycle"), ", ".join(figures["clocking"])
     first = next((f"{step['distinct_conditions'][0]:,}" for step in figures["passes"]), "")
     if figures["missing_dropped"]:
-        which = counted(figures["missing_dropped"], "feature")
-        yield "missing values", "taken", "not taken", f"{which}, none in the rows; --missing always keeps them"
+        yield "missing values", "taken", "not taken", "none in the rows; else --missing always"
     yield "comparators", first, f"{figures['distinct_conditions']:,}", f"{figures['comparator_bits']:,} bits compared"
 
 
