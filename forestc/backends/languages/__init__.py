@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from forestc.backends.base import Code, Runner, Target
-from forestc.backends.languages import go, java, javascript, python, rust, st
+from forestc.backends.languages import go, java, javascript, python, rust, st, wasm
 from forestc.backends.languages.language import Language
 
 LANGUAGES = {one.LANGUAGE.name: one.LANGUAGE for one in (python, javascript, rust, go, java, st)}
@@ -37,4 +37,4 @@ def _target(language: Language) -> Target:
     )
 
 
-TARGETS = tuple(map(_target, LANGUAGES.values()))
+TARGETS = (*map(_target, LANGUAGES.values()), wasm.TARGET)

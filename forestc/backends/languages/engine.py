@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from forestc.backends.languages.core import VALUE_ERROR
 from forestc.backends.languages.files import view_of
@@ -30,15 +29,15 @@ class LanguageEngine:
 
     def __init__(self, language: Language, engine: str, design: Written, folder: Path) -> None:
         run = language.runs[engine]
-        missing = next((name for name in run.programs if find(name) is None), None)
-        if missing is None and run.package and not package_folders(run.package):
-            missing = run.package
-        if missing is not None:
-            raise MissingToolError(f"{missing} was not found", do=f"install {run.needs}")
+        missing = [name for name in run.programs if find(name) is None]
+        missing += [name for name in run.packages if not package_folders(name)]
+        if missing:
+            raise MissingToolError(f"{missing[0]} was not found", do=f"install {run.needs}")
         self.forest, self.folder = design.forest, folder
         for role in language.files:
             copied(design, role, folder)
-        view = view_of(language, self.forest)
+        view = dict(run.view(self.forest)) if run.view else view_of(language, self.forest)
+        self.bound = view.get("bound")
         self.narrow, self.n_values = view["core"].narrow and language.syntax.types["row32"] != "", view["core"].values
         held = self.forest.carried or range(self.forest.columns)
         view |= {"engine": engine, "held": list(held), "n_words": len(self.forest.features)}
@@ -66,12 +65,9 @@ class LanguageEngine:
         if self.n_values:
             first, common = joined.shape[1], min(len(got), len(rows))
             exact = values_of(self.forest, evaluation)
-            exact = exact.clip(0, 1) if self.forest.decides else exact
-            close = np.zeros(exact.shape, dtype=np.int64)
-            close[:common] = _close(got[:common, first:].view("<f8"), exact[:common])
-            got[:, first:], joined = 1, np.concatenate([joined, close], axis=1)
+            exact = exact.clip(0, 1) if self.forest.decides and self.bound is None else exact
+            bound = self.bound or VALUE_ERROR * np.maximum(1.0, np.abs(exact[:common]))
+            near = np.zeros(exact.shape, dtype=np.int64)
+            near[:common] = np.abs(got[:common, first:].view("<f8") - exact[:common]) <= bound
+            got[:, first:], joined = 1, np.concatenate([joined, near], axis=1)
         return difference(got, joined)
-
-
-def _close(got: NDArray[np.float64], exact: NDArray[np.float64]) -> NDArray[np.bool_]:
-    return np.asarray(np.abs(got - exact) <= VALUE_ERROR * np.maximum(1.0, np.abs(exact)))

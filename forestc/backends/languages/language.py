@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from forestc.backends.languages.syntax import Syntax
 from forestc.backends.names import identifier
+from forestc.forest.ir import Forest
 
 
 @dataclass(frozen=True)
@@ -18,7 +20,8 @@ class Runs:
     drivers: Mapping[str, str]  # files that read rows and write results, and their templates
     build: tuple[tuple[str, ...], ...]  # commands that compile, with {p} for the model's name
     run: tuple[str, ...]
-    package: str = ""  # that must be installed
+    packages: tuple[str, ...] = ()  # of Python, that must be installed
+    view: Callable[[Forest], Mapping[str, Any]] | None = None  # other variables of the drivers' templates
     sample: int = 0  # rows of each origin that run by default; 0 for all
 
 

