@@ -3,6 +3,7 @@ sums in a number type, names, and the widest integers."""
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +13,7 @@ from forest_kinds import HARD, hostile
 from needs import REQUIRED
 from random_forests import random_forest, random_tree
 
+from forestc.backends.c.types import score_type
 from forestc.backends.languages import LANGUAGES, wasm
 from forestc.backends.languages.core import integer_bits
 from forestc.errors import MissingToolError, ModelError
@@ -139,3 +141,31 @@ def test_the_loader_of_the_webassembly_gives_what_the_javascript_gives(kind, tmp
     made = design(forest, tmp_path, targets=("javascript", "wasm"))
     (tmp_path / "wasm" / "run.mjs").write_text(LOADED % ((made.path("wasm").stem,) * 3))
     run_tool(["node", "run.mjs"], tmp_path / "wasm")
+
+
+PROGRAM = """
+#include "m.h"
+__attribute__((section("xdp"), used)) int value(m_word *x)
+{
+    SCORE scores[M_OUTPUTS];
+    m_scores(x, scores);
+    return (int)scores[0];
+}
+"""
+
+
+def test_the_c_of_branches_is_a_program_of_ebpf_without_loops_and_relocations(tmp_path):
+    pytest.importorskip("ziglang")
+    elffile = pytest.importorskip("elftools.elf.elffile")
+    forests = (random_forest(seed, True, "regression", [Fixed(8)]) for seed in range(100))
+    forest = replace(next(one for one in forests if len(one.conditions.comparators) > 9), name="m")
+    made = design(forest, tmp_path, targets=("c",), layout="branches", quantizer="none", values="none")
+    (tmp_path / "c" / "main.c").write_text(PROGRAM.replace("SCORE", score_type(forest)))
+    build = ["-m", "ziglang", "cc", "-target", "bpfel-freestanding", "-O2", "-c", "main.c", "-o", "main.o"]
+    run_tool([sys.executable, *build], made.path("c").parent)
+    with (tmp_path / "c" / "main.o").open("rb") as file:
+        sections = {section.name: section.data() for section in elffile.ELFFile(file).iter_sections()}
+    assert ".relxdp" not in sections and len(sections["xdp"]) > 100
+    jumps = [sections["xdp"][at : at + 8] for at in range(0, len(sections["xdp"]), 8)]
+    ahead = [int.from_bytes(code[2:4], "little", signed=True) for code in jumps if code[0] & 7 in (5, 6)]
+    assert ahead and min(ahead) >= 0
