@@ -124,7 +124,7 @@ class FittedEstimator:
     @property
     def n_features_in_(self) -> int:
         """The number of columns of the model's rows."""
-        return self.model.columns
+        return self.model.own_columns
 
     def score(self, X: object, y: object) -> float:
         """Scores the predictions on rows.

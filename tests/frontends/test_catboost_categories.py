@@ -255,6 +255,20 @@ def test_sums_of_models_are_equal():
     assert np.array_equal(forestc.evaluate(forestc.load(both), X).scores[:, 0], both.predict(X))
 
 
+def test_rows_of_many_columns_are_read():
+    """forestc keeps the columns that are read, hashed or made."""
+    X = table(np.random.default_rng(0), 900, 30)
+    others = pd.DataFrame(np.zeros((len(X), 400)), columns=[f"n{k}" for k in range(400)])
+    wide = pd.concat([others.iloc[:, :200], X.iloc[:, :3], others.iloc[:, 200:], X.iloc[:, 3:]], axis=1)
+    y = (np.nan_to_num(X.a) > 0) * (X.code > 4) + (X.two == "yes") * (X.few == "u")
+    settings = {"iterations": 20, "depth": 5, "one_hot_max_size": 3, "max_ctr_complexity": 3, **QUIET}
+    model = catboost.CatBoostRegressor(**settings).fit(wide, y, cat_features=CATEGORIES)
+    forest = forestc.load(model)
+    assert len(forest.carried) < 40 and forest.columns > forest.own_columns == wide.shape[1]
+    for rows in (wide, wide.to_numpy(dtype=object), wide[wide.columns[::-1]]):
+        assert np.array_equal(forestc.evaluate(forest, rows).scores[:, 0], model.predict(wide))
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
