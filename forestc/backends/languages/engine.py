@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,7 +15,7 @@ from forestc.backends.languages.files import view_of
 from forestc.backends.languages.language import Language
 from forestc.backends.running import Difference, copied, difference, rows_of_numbers
 from forestc.backends.vectors import Vectors, disturbed, values_of
-from forestc.errors import MissingToolError
+from forestc.errors import MissingToolError, opt
 from forestc.rows.encode import encode
 from forestc.toolchain.compilers import version
 from forestc.toolchain.run import find, package_folders, run_tool
@@ -71,3 +73,23 @@ class LanguageEngine:
             near[:common] = np.abs(got[:common, first:].view("<f8") - exact[:common]) <= bound
             got[:, first:], joined = 1, np.concatenate([joined, near], axis=1)
         return difference(got, joined)
+
+
+def need_zig(_: object) -> None:
+    """Raises MissingToolError without the compiler of WebAssembly."""
+    if not package_folders("ziglang"):
+        raise MissingToolError("ziglang is not installed", where=opt.target, do="pip install ziglang")
+
+
+def built(build: tuple[str, ...], _: object, files: Mapping[str, str]) -> dict[str, bytes]:
+    """Returns the WebAssembly module of the source among files, by its path. build: arguments of zig. Raises ToolError
+    if the compiler fails."""
+    own = {PurePosixPath(path).name: text for path, text in files.items() if path.startswith("wasm/")}
+    source = next(name for name in own if name.endswith(".c"))
+    module = f"{source[:-2]}.wasm"
+    with tempfile.TemporaryDirectory() as temporary:
+        for name, text in own.items():
+            (Path(temporary) / name).write_text(text, encoding="utf-8")
+        command = [sys.executable, "-m", "ziglang", *build, source, "-o", module]
+        run_tool(command, Path(temporary), seconds=1800, writes=[module])
+        return {f"wasm/{module}": (Path(temporary) / module).read_bytes()}

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-import tempfile
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from forestc.backends.base import Artifact, Code, Runner, Target, named
 from forestc.backends.languages.javascript import LANGUAGE as JAVASCRIPT
 from forestc.backends.languages.language import Runs
-from forestc.errors import MissingToolError, opt
 
 if TYPE_CHECKING:
     from forestc.backends.source import Source
@@ -76,29 +71,6 @@ def written(source: Source, *_: object) -> list[Artifact]:
     return named("wasm", tuple(LANGUAGE.files), dict(zip(paths, (c, view["header"], loader), strict=True)))
 
 
-def zig(_: object = None) -> tuple[str, ...]:
-    """Returns the command of the compiler. Raises MissingToolError."""
-    from forestc.toolchain.run import package_folders
-
-    if not package_folders("ziglang"):
-        raise MissingToolError("ziglang is not installed", where=opt.target, do="pip install ziglang")
-    return (sys.executable, "-m", "ziglang", *BUILD)
-
-
-def built(_: object, files: Mapping[str, str]) -> dict[str, bytes]:
-    """Returns the module of the source among files, by its path. Raises ToolError if the compiler fails."""
-    from forestc.toolchain.run import run_tool
-
-    own = {PurePosixPath(path).name: text for path, text in files.items() if path.startswith("wasm/")}
-    source = next(name for name in own if name.endswith(".c"))
-    module = f"{source[:-2]}.wasm"
-    with tempfile.TemporaryDirectory() as temporary:
-        for name, text in own.items():
-            (Path(temporary) / name).write_text(text, encoding="utf-8")
-        run_tool([*zig(), source, "-o", module], Path(temporary), seconds=1800, writes=[module])
-        return {f"wasm/{module}": (Path(temporary) / module).read_bytes()}
-
-
 LANGUAGE = replace(
     JAVASCRIPT,
     name="wasm",
@@ -119,9 +91,10 @@ LANGUAGE = replace(
 
 
 def _code() -> Code:
-    from forestc.backends.languages.engine import LanguageEngine
+    from forestc.backends.languages.engine import LanguageEngine, built, need_zig
 
-    return Code(written, {"wasm": partial(LanguageEngine, LANGUAGE, "wasm")}, tools=zig, built=built)
+    engines = {"wasm": partial(LanguageEngine, LANGUAGE, "wasm")}
+    return Code(written, engines, tools=need_zig, built=partial(built, BUILD))
 
 
 TARGET = Target(
