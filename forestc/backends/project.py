@@ -136,4 +136,4 @@ def written(source: Source, before: Sequence[Artifact], cores: Sequence[Core]) -
 
 
 def _note(what: str, value: str | None) -> str:
-    return f"the {what} is a default, as none was given: set yours" if value is None else f"the {what} given: {value}"
+    return f"the {what} is a default: set yours" if value is None else f"the {what} given: {value}"

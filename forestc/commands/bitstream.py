@@ -8,9 +8,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from forestc.compilation.synthesis import check_fits
 from forestc.costs.boards import board_of
 from forestc.errors import MissingExtraError, MissingToolError, OptionError, ToolError
 from forestc.fields.options import takes
+from forestc.manifest.design import Design, hardware_in
 from forestc.options.boards import BitstreamOptions, ProgramOptions
 from forestc.report.tables import Shown, table, titled
 from forestc.system.reading import check_file
@@ -45,7 +47,10 @@ def bitstream(options: BitstreamOptions) -> Shown:
         from forestc.boards.hardware import hardware_of
     except ImportError as error:
         raise MissingExtraError(error.name or "amaranth", "board") from None
-    hardware = hardware_of(options.design)
+    source = hardware_in(options.design)
+    if isinstance(source, Design) and source.has_hardware and board.device:
+        check_fits(source.netlist, board.device, anyway=False)
+    hardware = hardware_of(source)
     made = build(
         hardware, board, clock_mhz=options.clock_mhz, baud=options.baud, native=options.native, seed=options.seed,
         progress=options.progress,

@@ -458,7 +458,7 @@ def _lower(run: Compilation) -> None:
         run.lowering = replace(run.lowering, latency=latency)
     run.netlist = lower(run.forest, run.lowering)
     if options.device is not None and not options.try_anyway:
-        check_fits(run.netlist, options.device)
+        check_fits(run.netlist, options.device, anyway=True)
 
 
 def _emit(run: Compilation) -> None:
@@ -625,5 +625,9 @@ def _synthesize(run: Compilation) -> None:
         raise
     run.seconds |= synthesis["seconds"]
     run.figures["synthesis"] = synthesis
+    wanted, reached = run.options.clock_mhz, synthesis.get("fmax_mhz")
+    if wanted is not None and reached is not None and reached < wanted:
+        do = f"ask for a little more {opt.clock}, which takes more stages"
+        run.warnings.append(f"the design misses {wanted:g} MHz: routed at {reached:.1f} MHz; {do}")
     run.made["synthesis"] = synthesis_record(synthesis)
     rewrite(folder, _described(run, _written(run)))

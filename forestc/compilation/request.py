@@ -112,11 +112,15 @@ class Request:
             if not given.no_synth:
                 need_tools(given.device, given.native, core_of(self.targets))
         if given.clock_mhz is not None:
-            if given.device is None or (given.latency and self.has_estimate):
+            if given.device is None:
+                raise OptionError("a clock needs a device", where=opt.clock, do=f"give {opt.device:DEVICE}, too")
+            if given.latency and self.has_estimate:
+                what = f"for {given.device} the clock chooses the latency"
+                raise OptionError(what, where=opt.clock, do=f"leave {opt.latency} out, or give no clock")
+            if not given.latency and not self.has_estimate:
+                what = f"no estimate of {given.device}'s clock can choose the latency"
                 raise OptionError(
-                    "a clock needs a device, and chooses the latency",
-                    where=opt.clock,
-                    do="give a device, and no latency",
+                    what, where=opt.clock, do=f"give {opt.latency:3} or so; the clock goes into the constraints"
                 )
             if not 0 < given.clock_mhz < math.inf:
                 raise OptionError(f"{given.clock_mhz:g} MHz", where=opt.clock, do="give a number of megahertz above 0")
@@ -127,7 +131,8 @@ class Request:
     def _check_outputs(self) -> None:
         """Raises OptionError for targets and passes that do not keep the outputs."""
         given, level = self.options, self.level
-        without = [name for name in self.targets if gives((name,), Gives.WALKERS)]
+        made = ((name, TARGETS[name]) for name in self.targets)  # C finds the second class, other programs do not.
+        without = [name for name, target in made if not target.lowered and target.gives is not Gives.HEADER]
         if "second" in self.words.kinds and without:
             what = f"{without[0]} gives no second class"
             raise OptionError(what, where=opt.outputs, do=f"leave {without[0]} out of {opt.target}")

@@ -101,7 +101,7 @@ class CoreCircuit:
                 do=f"leave {opt.stream} out, or give another device",
             )
         if not any_size:
-            check_fits(self.design.netlist, device)
+            check_fits(self.design.netlist, device, anyway=True)
 
     def written(self, folder: Path) -> Synthesized:
         """Writes the Verilog files, or GHDL's translation of the VHDL."""
@@ -229,7 +229,7 @@ def placement(
         )
     circuit = CoreCircuit(design)
     need_tools(device, native, circuit.core)
-    check_fits(design.netlist, device)
+    check_fits(design.netlist, device, anyway=False)
     target = DEVICES[device]
     with tempfile.TemporaryDirectory() as name:
         progress(f"yosys for {device}")
@@ -317,19 +317,20 @@ def need_tools(device: str, native: bool = False, core: Core | None = None) -> N
         need_command(f"nextpnr-{DEVICES[device].family.nextpnr}", native)
 
 
-def check_fits(netlist: Netlist, device: str) -> None:
-    """Raises ForestcError if the device has fewer LUTs than even the lower end of the estimate."""
+def check_fits(netlist: Netlist, device: str, *, anyway: bool) -> None:
+    """Raises ForestcError if the device has fewer LUTs than even the lower end of the estimate.
+    anyway: True if the user can synthesize it nevertheless."""
     most = DEVICES[device].cells if estimated(device) else None
     if most is None:
         return
     figures = estimate(netlist, device)
     lut, least = figures["lut"], figures["lut_range"][0]
+    otherwise = f", or add {opt.try_} to synthesize it anyway" * anyway
     if least > most:
         raise ForestcError(
             f"the design takes about {lut:,} LUTs, and {device} has {most:,}",
             where=opt.device,
-            do=f"prune the model, use fewer bits or trees, choose a larger device, or add {opt.try_} to synthesize it "
-            "anyway",
+            do=f"prune the model, use fewer bits or trees, or choose a larger device{otherwise}",
         )
 
 

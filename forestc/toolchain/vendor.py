@@ -40,9 +40,9 @@ def known_part(tool: str, part: str) -> None:
 def need_vendor(tool: str) -> str:
     program = find(PROGRAMS[tool])
     if program is None:
-        raise MissingToolError(
-            f"{PROGRAMS[tool]} was not found", do=f"install {tool.capitalize()}, or choose another {opt.device}"
-        )
+        name = tool.capitalize()
+        do = f"install {name}, choose another {opt.device}, or compile with {opt.no_synth} for {name} elsewhere"
+        raise MissingToolError(f"{PROGRAMS[tool]} was not found", do=do)
     return program
 
 

@@ -155,9 +155,9 @@ def scripts(options):
 def test_scripts_start_with_what_was_given():
     neutral = scripts(None)
     for role in ("xdc", "sdc", "vivado", "quartus", "yosys"):
-        assert "the clock is a default, as none was given" in neutral[role]
+        assert "the clock is a default: set yours" in neutral[role]
     for role in ("vivado", "quartus", "yosys", "fusesoc"):
-        assert "the part is a default, as none was given" in neutral[role]
+        assert "the part is a default: set yours" in neutral[role]
     assert "-period 2.000" in neutral["xdc"] and "--freq 500 " in neutral["yosys"]
     given = scripts(project.ProjectOptions("ecp5-25k", 150.0))
     for role in ("xdc", "sdc"):
