@@ -23,11 +23,16 @@ if TYPE_CHECKING:
 
 def written(language: Language, source: Source, *_: object) -> list[Artifact]:
     """Returns the files of a design in a language."""
-    view = view_of(language, source.forest)
-    files = {
-        role: (path.format(p=view["p"]), render(template, **view)) for role, (path, template) in language.files.items()
-    }
-    return artifacts(language.name, files)
+    p, texts = language.named(source.forest.name), rendered(language, source.forest)
+    return artifacts(
+        language.name, {role: (path.format(p=p), texts[role]) for role, (path, _) in language.files.items()}
+    )
+
+
+def rendered(language: Language, forest: Forest) -> dict[str, str]:
+    """Returns the texts of a forest's files in a language, by role."""
+    view = view_of(language, forest)
+    return {role: render(template, **view) for role, (_, template) in language.files.items()}
 
 
 def view_of(language: Language, forest: Forest) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from markupsafe import Markup
 
 from forestc.errors import ForestcError
-from forestc.report.page.blocks import Chart, Page
+from forestc.report.page.blocks import Chart, Form, Page
 from forestc.report.page.charts import converter
 from forestc.system.version import __version__
 from forestc.system.writing import replacing, writing
@@ -30,6 +30,7 @@ def html(page: Page) -> str:
     sections = [section for section in page.sections if section.blocks]
     charts = [block for section in sections for block in section.blocks if isinstance(block, Chart)]
     scripts = [_runtime(), page_file("page.js")] if charts else [page_file("page.js")]
+    scripts += [block.script for section in sections for block in section.blocks if isinstance(block, Form)]
     return render_page(
         "page.html.j2",
         page=page,

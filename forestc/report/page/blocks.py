@@ -97,7 +97,16 @@ class KeyFigures:
     items: tuple[tuple[str, str, str], ...]  # (name, figure, remark)
 
 
-Block: TypeAlias = Table | Drawing | Paragraph | Code | KeyFigures
+@dataclass(frozen=True)
+class Form:
+    """A field for a row, with the script that answers it. A page has one at most."""
+
+    kind: ClassVar[str] = "form"
+    columns: str  # their names
+    script: str
+
+
+Block: TypeAlias = Table | Drawing | Paragraph | Code | KeyFigures | Form
 
 
 @dataclass(frozen=True)

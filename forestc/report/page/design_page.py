@@ -38,6 +38,7 @@ from forestc.report.page.blocks import (
     texts,
 )
 from forestc.report.page.features import feature_table
+from forestc.report.page.form import form_blocks
 from forestc.report.page.hardware import hardware_blocks, placed_blocks
 from forestc.report.page.measured import Measured
 from forestc.report.page.results import firmware_results, result_blocks, result_items, synthesized
@@ -84,6 +85,7 @@ def design_page(design: Design, additions: Given = Given(), progress: Callable[[
         Section("stream", "The stream wrapper", tuple(stream_blocks(design))),
         Section("placed", "On the device", tuple(placed_blocks(design, additions.placed))),
         Section("features", "Features", (feature_table(design.forest, additions.measured),)),
+        Section("try", "Try a row", tuple(form_blocks(design.forest))),
         Section("trees", "Trees", tuple(_trees(design))),
         Section("firmware", "Firmware", tuple(_firmware(design))),
         Section("files", "Files", tuple(_files(design, made, additions.beside))),

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_iris
+from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier, RandomForestRegressor
 from sklearn.tree import DecisionTreeClassifier
 
@@ -14,6 +14,7 @@ import forestc
 from forestc.commands.report import report
 from forestc.costs.devices import FAMILIES
 from forestc.costs.shares import PARTS, shares
+from forestc.forest.evaluate import encode_numbers
 from forestc.lowering.timing import DELAYS, stages_of
 from forestc.report.page.design_page import Given, design_page
 from forestc.report.page.features import feature_table
@@ -193,3 +194,19 @@ def test_every_kind_of_model_has_a_page(kind, tmp_path):
     assert ("R squared of the design" in text) == ("regression" in kind)
     assert ("The forest is a set of rules" in text) == (kind == "rules")
     assert ('id="hardware"' in text) == (kind != "C alone")
+
+
+def test_a_row_that_is_typed_gets_the_design_s_answer(visit, design, design_file):
+    X = load_breast_cancer().data[3:9]
+    words, answers = encode_numbers(design.forest, X), forestc.evaluate(design.forest, X)
+    with visit(design_file) as page:
+        field, answer = page.get_by_role("textbox", name="A row"), page.locator("#answer")
+        for index, row in enumerate(X):
+            field.fill(("," if index % 2 else "\t").join(map(repr, row.tolist())))
+            said = dict(line.split(" ", 1) for line in answer.text_content().splitlines())
+            assert said["class"] == str(answers.decision[index])
+            assert said["scores"] == ", ".join(map(str, answers.scores[index]))
+            assert said["words"] == ", ".join(map(str, words[index]))
+            assert len(said["probabilities"].split(", ")) == 2
+        field.fill("1, 2")
+        assert answer.text_content() == "2 of 30 values"
