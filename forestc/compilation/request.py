@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -212,6 +212,8 @@ class Request:
         own: dict[str, Any] = {"label": _label(self.options.label, self.options.rows)}
         if isinstance(held_out, str | int | float) and (share := share_of(held_out)) is not None:
             own["held_out"] = share
+        if isinstance(types := self.options.ap_types, Mapping):
+            own["ap_types"] = ",".join(f"{role}={name}" for role, name in types.items())
         return tuple(flag._replace(value=own.get(flag.key, flag.value)) for flag in recorded(self.options))
 
     def as_dict(self) -> dict[str, Any]:

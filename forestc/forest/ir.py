@@ -72,7 +72,8 @@ class Aggregate:
     """The rule that combines the trees' values into scores.
 
     A typed sum adds the trees to the bias in this `order`: one by one, or all of them in a balanced tree and then the
-    bias. Each addition saturates or wraps as the type `score` does; a quantized forest's scores have no fraction bits.
+    bias. Each addition saturates or wraps as the type `score` does, and so does the product of the sum and `norm`, once
+    it is rounded to the type; a quantized forest's scores have no fraction bits.
     """
 
     kind: Literal["sum", "min", "max", "typed"] = "sum"
@@ -81,6 +82,7 @@ class Aggregate:
     divisor: float = 1.0  # divides the sum, but not a bias that is added last
     score: Fixed | None = None  # number type of a typed sum
     order: Order = "sequential"  # of the additions of a typed sum
+    norm: float = 1.0  # factor of a typed sum, a number of the type `score` above 0
 
 
 @dataclass(frozen=True)

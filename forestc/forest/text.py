@@ -93,6 +93,7 @@ def _result_lines(part: Part, prefix: str) -> Iterator[str]:
     order = "bias-first" if aggregate.bias_first else "bias-last"
     divisor = f" / {aggregate.divisor!r}" if aggregate.divisor != 1.0 else ""
     typed = "" if aggregate.score is None else f" in {aggregate.score} {aggregate.order}"
+    typed += "" if aggregate.norm == 1 else f" times {aggregate.norm!r}"
     yield f"{prefix}aggregate {aggregate.kind} {aggregate.precision} {order}{divisor}{typed}"
     yield f"{prefix}link {_link_text(link)}"
     at = f" {decision.threshold!r}" if decision.kind == "threshold" else ""
@@ -150,6 +151,7 @@ _FEATURE = re.compile(
 _HASHED = re.compile(r"hashed (\d{1,9}) (\d{1,9}) of (\[.*\]) codes((?: \d{1,20}:\d{1,9})*)")
 _AGGREGATE = re.compile(
     rf"(sum|min|max|typed) (float32|float64) bias-(first|last)(?: / ({_FLOAT}))?(?: in (\S+) (sequential|tree))?"
+    rf"(?: times ({_FLOAT}))?"
 )
 _POINTS = rf"{_FLOAT}:{_FLOAT}(?:,{_FLOAT}:{_FLOAT})*"
 _LINK = re.compile(
@@ -326,6 +328,7 @@ def _parse_result(
             float(aggregate[4] or 1.0),
             parse_number_type(aggregate[5]) if aggregate[5] else None,  # type: ignore[arg-type]
             aggregate[6] or "sequential",  # type: ignore[arg-type]
+            float(aggregate[7] or 1.0),
         ),
         _parse_link(texts[1]),
         Decision(decision[1], threshold, decision[3], decision[4] or "first"),  # type: ignore[arg-type]

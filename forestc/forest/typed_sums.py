@@ -51,5 +51,8 @@ def typed_scores(forest: Forest, nodes: Sequence[NDArray[np.int64]], total: NDAr
         own = [index for index, tree in enumerate(forest.trees) if output in tree.outputs]
         trees = [(forest.trees[index], nodes[index]) for index in own]
         terms = [tree.values[tree.leaf[node], tree.outputs.index(output)] for tree, node in trees]
-        columns.append(added(total[:, output], terms, aggregate.order, add))
+        column = added(total[:, output], terms, aggregate.order, add)
+        if aggregate.norm != 1:
+            column = round_to(column * aggregate.norm, number).astype(total.dtype)
+        columns.append(column)
     return np.stack(columns, axis=1)

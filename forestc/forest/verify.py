@@ -133,9 +133,14 @@ def _verify_typed(forest: Forest, part: Part, where: str) -> None:
     aggregate, score = part.aggregate, part.aggregate.score
     if (aggregate.kind == "typed") != isinstance(score, Fixed):
         raise ModelError("a typed sum has a fixed-point type, and no other aggregate has one", where=where, do=MEND)
-    if score is None:
+    if score is None and aggregate.norm == 1:
         return
+    if score is None or not 0 < aggregate.norm == round_to(np.array([aggregate.norm]), score)[0]:
+        raise ModelError("a norm is of a typed sum, and a number of its type above 0", where=where, do=MEND)
     check_type(score)
+    if aggregate.norm != 1 and score.bits > MAX_EXACT_BITS // 2:  # a float64 holds the product
+        do = f"use at most {MAX_EXACT_BITS // 2}"
+        raise ModelError(f"products in {score} have too many bits", where=where, do=do)
     if score.bits > MAX_EXACT_BITS - 1:
         raise ModelError(f"sums in {score} have too many bits", where=where, do=f"use at most {MAX_EXACT_BITS - 1}")
     if aggregate.divisor != 1 or not aggregate.bias_first or not forest.single:

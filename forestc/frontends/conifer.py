@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from forestc.errors import CUT, ModelError, opt
 from forestc.forest.builder import MAX_DEPTH, MAX_OUTPUTS, make_tree
 from forestc.forest.ir import LEAF, Aggregate, Decision, Feature, Forest, Link, Order, Provenance, Tree
-from forestc.forest.numbers import FLOAT32, FLOAT64, Fixed, Float, FloatArray, round_to, word_range
+from forestc.forest.numbers import FLOAT32, FLOAT64, MAX_EXACT_BITS, Fixed, Float, FloatArray, round_to, word_range
 from forestc.forest.reach import Reach, constant_reach, reach_of_tree
 from forestc.forest.typed_sums import added
 from forestc.forest.verify import MAX_COLUMNS
@@ -58,24 +58,25 @@ def read_model(document: object, where: str, emulator: Emulator) -> Forest:
 
     norm = float(Document([root.get("norm", 1).value], "norm", where).array(np.float64)[0])
     given, norm = norm, float(round_to(np.array([norm]), types["score"])[0])
-    if not np.isfinite(given) or (norm != 1 and isinstance(types["score"], Fixed)):
-        what = f"norm {given:g} is {norm:g} in {types['score']}; the emulator multiplies by it, and only 1 is read"
-        raise root.fail(what, f"give {opt.ap_types:score=TYPE} that holds 1, or score=float")
-    aggregate = Aggregate("sum", "float32" if types["score"] == FLOAT32 else "float64")
-    bias = round_to(bias[:width], types["score"])
-    meaning: ScoreMeaning = {"n_outputs": width, "bias": bias, "aggregate": aggregate, "link": Link(slope=norm)}
+    score, most = types["score"], MAX_EXACT_BITS // 2
+    typed = isinstance(score, Fixed)
+    if not np.isfinite(given) or (isinstance(score, Fixed) and (norm <= 0 or (norm != 1 and score.bits > most))):
+        what = f"norm {given:g} is {norm:g} in {score}; the emulator multiplies by it"
+        raise root.fail(what, f"give {opt.ap_types:score=TYPE} of at most {most} bits that holds it, or score=float")
+    aggregate = Aggregate("sum", "float32" if score == FLOAT32 else "float64")
+    bias = round_to(bias[:width], score)
+    meaning: ScoreMeaning = {"n_outputs": width, "bias": bias, "aggregate": aggregate}
+    meaning["link"] = Link() if typed else Link(slope=norm)
     if width > 1:
-        meaning["decision"], meaning["classes"] = (
-            Decision("argmax", on="scores" if norm == 1 else "values"),
-            range(width),
-        )
-    if isinstance(score := types["score"], Fixed):
-        for output, start in enumerate(bias.tolist()):
-            own = [tree for tree in trees if tree.outputs == (output,)]
-            if not _fits(own, start, score, emulator.order):
-                meaning["aggregate"] = Aggregate("typed", score=score, order=emulator.order)
-                notes.append(f"sums may leave {score}: each addition overflows as its own, in {emulator.order} order")
-                break
+        meaning["decision"] = Decision("argmax", on="scores" if typed or norm == 1 else "values")
+        meaning["classes"] = range(width)
+    if isinstance(score, Fixed):
+        own = [[tree for tree in trees if tree.outputs == (output,)] for output in range(width)]
+        fit = all(_fits(*of, score, emulator.order) for of in zip(own, bias.tolist(), strict=True))
+        if not fit:
+            notes.append(f"sums may leave {score}: each addition overflows as its own, in {emulator.order} order")
+        if not fit or norm != 1:
+            meaning["aggregate"] = Aggregate("typed", score=score, order=emulator.order, norm=norm)
     provenance = Provenance("conifer", _version(root), notes=tuple(notes))
     return assembled(trees, columns, feature, provenance, where, **meaning)
 

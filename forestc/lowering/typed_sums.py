@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
-from forestc.forest.numbers import word_range
+from forestc.forest.ir import Aggregate
+from forestc.forest.numbers import Fixed, word_range
 from forestc.forest.typed_sums import added, integer_type
 from forestc.lowering.draft import Draft
 from forestc.lowering.sums import Leaves, Sum, leaves_of, plus, words_of
 from forestc.lowering.sums import added as plain_sum
 from forestc.netlist.builder import NetlistBuilder, width_for
-from forestc.netlist.ir import FALSE, WordType
+from forestc.netlist.ir import FALSE, Net, WordType
 
 
 def typed_sum(draft: Draft, output: int) -> Sum:
-    """Builds an output's typed sum. Sums that wrap do so once, at the end."""
-    number, order = integer_type(draft.forest.aggregate), draft.forest.aggregate.order
+    """Builds an output's typed sum."""
+    aggregate = draft.forest.aggregate
+    number = integer_type(aggregate)
+    total = _total(draft, output, number)
+    if aggregate.norm == 1:
+        return total
+    total, span = _product(draft, total, aggregate), word_range(number, False)
+    if number.overflow == "AP_WRAP":
+        return _wrapped(draft, total, span.low, number.bits)
+    return _saturated(draft.builder, total, Sum(FALSE, 0, 0), span.low, span.high)
+
+
+def _total(draft: Draft, output: int, number: Fixed) -> Sum:
+    """Builds the sum before the norm. Sums that wrap do so once, at the end."""
+    order = draft.forest.aggregate.order
     trees, offset = leaves_of(draft, output)
     words, span = words_of(draft, output, trees), word_range(number, False)
     if number.overflow == "AP_WRAP":
@@ -48,13 +62,47 @@ def _saturated(builder: NetlistBuilder, a: Sum, b: Sum, least: int, most: int) -
         return Sum(FALSE, 0, 0, least if high <= floor else most)
     nets = [term.net for term in (a, b) if term.high]
     width = max(width_for(0, high).width, *(builder.type_of(net).width for net in nets))
-    net = builder.add(nets, WordType(width, False)) if len(nets) > 1 else nets[0]
+    net = builder.add(nets, WordType(width, False)) if len(nets) > 1 else [*nets, FALSE][0]
     word = builder.type_of(net)
     if low < floor:
         net = builder.mux(builder.less(net, floor), builder.const(floor, word), net)
     if high > ceiling:
         net = builder.mux(builder.less(net, ceiling + 1), net, builder.const(ceiling, word))
     return Sum(net, max(low, floor), min(high, ceiling), offset)
+
+
+def _product(draft: Draft, total: Sum, aggregate: Aggregate) -> Sum:
+    """Builds the sum times the norm, rounded to a whole number."""
+    builder, rounding = draft.builder, integer_type(aggregate).rounding
+    factor, divisor = aggregate.norm.as_integer_ratio()
+    places = divisor.bit_length() - 1
+    even, rest = divmod(total.offset * factor, 2 * divisor)  # an even offset keeps it even or odd
+    raised = plus(draft, Sum(_multiple(builder, total.net, factor), 0, total.high * factor), rest)
+    net, bits, odd = raised.net, list[Net](), FALSE
+    for position in reversed(range(places, raised.high.bit_length())):  # takes bit after bit away
+        step, kind = 1 << position, builder.type_of(net)
+        odd = builder.not_(builder.less(net, step))
+        wide, word = WordType(kind.width + (not kind.signed), True), width_for(0, step >> places)
+        net = builder.add([net, builder.mux(odd, builder.const(-step, wide), builder.const(0, wide))], wide)
+        bits.append(builder.mux(odd, builder.const(step >> places, word), builder.const(0, word)))
+    if places and rounding != "AP_TRN":
+        odd = odd if raised.high >> places else FALSE
+        up, above = (builder.not_(builder.less(net, divisor // 2 + more)) for more in (0, 1))
+        bits.append(up if rounding == "AP_RND" else builder.mux(odd, up, above))
+    high = (raised.high >> places) + 1
+    net = builder.add(bits, width_for(0, high)) if len(bits) > 1 else [*bits, FALSE][0]
+    return Sum(net, 0, high, 2 * even)
+
+
+def _multiple(builder: NetlistBuilder, net: Net, factor: int) -> Net:
+    """Builds factor * net."""
+    words = [net] if factor & 1 else []
+    while factor := factor >> 1:
+        kind = builder.type_of(net)
+        net = builder.add([net, net], WordType(kind.width + 1, kind.signed))
+        words += [net] if factor & 1 else []
+    kind = builder.type_of(words[-1])
+    return builder.add(words, WordType(kind.width + 1, kind.signed)) if len(words) > 1 else words[0]
 
 
 def _wrapped(draft: Draft, total: Sum, least: int, bits: int) -> Sum:

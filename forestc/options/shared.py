@@ -86,15 +86,13 @@ def types_option() -> Any:
         "score=TYPE",
         "TYPES",
         kind=str,
-        recorded=False,
+        schema={"type": ["string", "null"]},
         takes="str or dict",
     )
 
 
 def sum_option() -> Any:
-    return option(
-        "sequential", "--sum", "order in which conifer's emulator adds trees: sequential or tree", recorded=False
-    )
+    return option("sequential", "--sum", "order in which conifer's emulator adds trees: sequential or tree")
 
 
 def native_option(help: str = "prefer tools on the PATH to those from pip") -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shlex
 from copy import deepcopy
 from pathlib import Path
 
@@ -14,7 +15,8 @@ import pytest
 from conifer_models import model, rows, text
 from mutations import mutated_bytes, mutated_document, reads_whole
 
-from forestc import evaluate
+from forestc import check, compile, evaluate
+from forestc.cli import main
 from forestc.errors import ForestcError, ModelError, OptionError
 from forestc.forest.evaluate import encode_numbers, evaluate_words
 from forestc.forest.numbers import Fixed, parse_number_type, round_to
@@ -63,7 +65,9 @@ def test_made_models_against_the_emulator(seed, tmp_path):
     order, convention = str(rng.choice(["sequential", "tree"])), rng.choice(["<", "<="])
     rounds, classes = int(rng.integers(1, 12)), int(rng.integers(2, 5))
     reach = float(rng.choice([0.9 / (rounds + 1), 0.6]))  # sums overflow, or can't
-    given = model(rng, types, rounds=rounds, classes=classes, reach=reach, convention=str(convention))
+    step = 2.0 ** -types["score"].fraction
+    norm = float(rng.choice([1, step * rng.integers(1, 1 << wide - 1), max(step, 0.5)]))
+    given = model(rng, types, rounds=rounds, classes=classes, reach=reach, convention=str(convention), norm=norm)
     X = rows(rng, given, kind, 20_000)
     program = conifer_emulator.build(tmp_path, {role: text(one) for role, one in types.items()}, order)
     scores = conifer_emulator.scores(program, given, X)
@@ -71,6 +75,13 @@ def test_made_models_against_the_emulator(seed, tmp_path):
     assert (evaluate(forest, X).values == scores).all()
     whole = exact(forest)
     assert (evaluate_words(whole, encode_numbers(whole, X)).values == scores).all()
+    outputs = "both" if forest.decides else "scores"
+    made = compile(
+        tmp_path / "m.json", None, out=tmp_path / "out", level=0, targets="verilog,vhdl,c", outputs=outputs, sum=order
+    )
+    assert (evaluate_words(made.design.forest, encode_numbers(made.design.forest, X)).values == scores).all()
+    engines = check(made.design, X, engines=["netlist", "verilator", "ghdl", "c"]).engines
+    assert all(engine.differences == 0 and engine.vectors >= len(X) for engine in engines.values())
 
 
 def test_the_oldest_schema_is_read(tmp_path):
@@ -132,7 +143,7 @@ REFUSED = {
     "sign": (lambda m, t: m.update(splitting_convention=">"), "splitting_convention"),
     "mode": (lambda m, t: m["config"].update(score_precision="ap_fixed<9,5,AP_RND_ZERO>"), "AP_RND_ZERO.*ap_types"),
     "names": (lambda m, t: m.update(feature_map={"a": 0, "b": 0}), "two names"),
-    "norm": (lambda m, t: m.update(norm=0.25), "norm 0.25.*ap_types"),
+    "norm": (lambda m, t: m.update(norm=0.01), "norm 0.01.*ap_types"),
     "finite": (lambda m, t: m.update(init_predict=[1e999]), "init_predict"),
 }  # fmt: skip
 
@@ -151,6 +162,20 @@ def test_types_that_are_not_read_are_refused(types, tmp_path):
     with pytest.raises(OptionError) as caught:
         read(tmp_path, SMALL, ap_types=types)
     assert "--ap-types" in caught.value.parts[0]
+
+
+def test_the_recorded_command_makes_the_same_design(tmp_path):
+    read(tmp_path, SMALL)
+    types = {"score": "ap_fixed<10, 6, AP_RND, AP_SAT>", "input": "ap_fixed<9,5>", "threshold": "ap_fixed<9,5>"}
+    given = {"level": 0, "targets": "c", "ap_types": types, "sum": "tree"}
+    design = compile(tmp_path / "m.json", None, tmp_path / "out", **given).design
+    options, made = design.manifest["made"]["options"], tmp_path / "again"
+    assert (options["ap_types"], options["sum"]) == (",".join(f"{k}={v}" for k, v in types.items()), "tree")
+    words = shlex.split(design.manifest["made"]["command"])[1:]
+    words[words.index("-o") + 1], words[words.index("m.json")] = str(made), str(tmp_path / "m.json")
+    with pytest.raises(SystemExit, match=r"^0$"):
+        main(words)
+    assert (made / "quantized.forest").read_text() == (tmp_path / "out" / "quantized.forest").read_text()
 
 
 def test_other_models_take_no_types():

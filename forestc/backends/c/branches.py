@@ -28,7 +28,9 @@ class BranchesInC:
 
     def functions(self) -> list[TreeText]:
         texts = [self._tree(index) for index in self.indices]
-        return [*texts, self._typed_addition()] if self.context.forest.aggregate.score else texts
+        aggregate = self.context.forest.aggregate
+        texts += [self._typed_addition()] if aggregate.score else []
+        return texts if aggregate.norm == 1 else [*texts, self._typed_product()]
 
     def sums(self, into: str) -> list[str]:
         if self.context.forest.aggregate.score:
@@ -58,6 +60,8 @@ class BranchesInC:
             else:
                 total = added(constant(bias), own, "tree", lambda a, b: f"{add}({a}, {b})")
                 lines.append(f"{into}[{output}] = {total};")
+            if forest.aggregate.norm != 1:
+                lines.append(f"{into}[{output}] = {self.context.prefix}_times({into}[{output}]);")
         return lines
 
     def _typed_addition(self) -> TreeText:
@@ -72,6 +76,27 @@ class BranchesInC:
         lines = [f"const {score} sum = ({score})(a + b);", f"if (sum < {low}) {{", f"    return {below};", "}"]
         lines.append(f"return sum > {high} ? {above} : sum;")
         return TreeText(f"{self.context.prefix}_add", score, f"{score} a, {score} b", lines)
+
+    def _typed_product(self) -> TreeText:
+        """Returns the C function that multiplies a score by the norm, and rounds, saturates or wraps."""
+        score, number = self.context.score, integer_type(self.context.forest.aggregate)
+        span, (factor, divisor) = word_range(number, False), self.context.forest.aggregate.norm.as_integer_ratio()
+        places, raised = divisor.bit_length() - 1, 60  # 2^60 makes products positive, so that they can be shifted
+        start = (1 << raised) + (divisor // 2 if number.rounding != "AP_TRN" else 0)
+        lines = [f"uint64_t product = (uint64_t)(((int64_t)sum * {constant(factor)}) + INT64_C({start}));"]
+        if number.rounding == "AP_RND_CONV" and places:
+            exact = f"(product & UINT64_C({divisor - 1})) == UINT64_C(0)"
+            odd = f"((product >> {places}u) & UINT64_C(1)) == UINT64_C(1)"
+            lines += [f"if (({exact}) && ({odd})) {{", "    product -= UINT64_C(1);", "}"]
+        least, most = (1 << raised - places) + span.low, span.high - span.low
+        lines.append(f"const int64_t above = (int64_t)(product >> {places}u) - INT64_C({least});")
+        low, high = constant(span.low), constant(span.high)
+        if number.overflow == "AP_WRAP":
+            lines.append(f"return ({score})((int64_t)((uint64_t)above & UINT64_C({most})) + {low});")
+        else:
+            lines += ["if (above < 0) {", f"    return {low};", "}"]
+            lines.append(f"return above > {constant(most)} ? {high} : ({score})(above + {low});")
+        return TreeText(f"{self.context.prefix}_times", score, f"{score} sum", lines)
 
     def _extremes(self, into: str) -> list[str]:
         """Returns C statements that set each score to its bias plus the largest (for min, smallest) value of a tree."""

@@ -168,7 +168,8 @@ class ForestMeaning:
         total = value * sum(forest.integer_weights)
         most = max([*(2 * bound for bound in reach), *limits, *cuts, classes, total, shares])
         typed = forest.aggregate.score.bits if forest.aggregate.score else 0
-        self.width = max(int(most).bit_length(), typed) + 3
+        # A product has the bits of both factors.
+        self.width = max(int(most).bit_length(), typed if forest.aggregate.norm == 1 else 2 * typed) + 3
         self.word = WordType(self.width, True)
         own = self._typed if forest.aggregate.score else self._sums if forest.adds else self._extremes
         self.sums = own() if sums is None else sums(self.width)
@@ -203,8 +204,32 @@ class ForestMeaning:
         for output, bias in enumerate(forest.bias.tolist()):
             own = [tree for tree in forest.trees if output in tree.outputs]
             terms = [solver.tree(tree, tree.values[tree.leaf, tree.outputs.index(output)], self.word) for tree in own]
-            sums.append(added(solver.constant(bias, self.width), terms, forest.aggregate.order, add))
+            total = added(solver.constant(bias, self.width), terms, forest.aggregate.order, add)
+            sums.append(total if forest.aggregate.norm == 1 else self._typed_product(total))
         return sums
+
+    def _typed_product(self, total: Term) -> Term:
+        solver, kind, norm = self.solver, self.solver.kind, self.forest.aggregate.norm
+        number = integer_type(self.forest.aggregate)
+        factor, divisor = norm.as_integer_ratio()
+        span, places = word_range(number, False), divisor.bit_length() - 1
+        low, high, one = (solver.constant(value, self.width) for value in (span.low, span.high, 1))
+
+        def shifted(more: Term) -> Term:
+            raised = solver.make(kind.BV_ADD, [product, more])
+            return solver.make(kind.BV_ASHR, [raised, solver.constant(places, self.width)])
+
+        product = solver.make(kind.BV_MUL, [total, solver.constant(factor, self.width)])
+        whole = shifted(solver.constant(divisor // 2 if number.rounding == "AP_RND" else 0, self.width))
+        if number.rounding == "AP_RND_CONV" and places:  # half, but less by the smallest step where the floor is even
+            last = solver.make(kind.BV_AND, [whole, one])
+            whole = shifted(solver.make(kind.BV_ADD, [solver.constant(divisor // 2 - 1, self.width), last]))
+        if number.overflow == "AP_WRAP":
+            above = solver.make(kind.BV_SUB, [whole, low])
+            kept = solver.make(kind.BV_AND, [above, solver.constant(span.high - span.low, self.width)])
+            return solver.make(kind.BV_ADD, [kept, low])
+        raised = solver.make(kind.ITE, [solver.less(whole, low, True), low, whole])
+        return solver.make(kind.ITE, [solver.less(high, raised, True), high, raised])
 
     def _extremes(self) -> list[Term]:
         solver, smallest = self.solver, self.forest.aggregate.kind == "min"
