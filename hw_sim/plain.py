@@ -81,6 +81,8 @@ def value_of(cell: Cell, held: dict[Net, Column], vectors: int) -> Column:
             return np.isin(held[a], list(members))
         case ir.Not(a, width):
             return held[a] == 0 if width == 1 else np.int64((1 << width) - 1) - held[a]
+        case ir.Slice(a, low, width):
+            return held[a].astype(np.int64) >> low & ((1 << width) - 1)
         case ir.Mux(select, a, b):
             return _multiplexed(held[select], held[a], held[b])
         case ir.Register(a):

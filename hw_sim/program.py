@@ -176,6 +176,8 @@ class _Elaboration:
                 return [self._in_set(a, members)]
             case ir.Not(a):
                 return [plane ^ 1 for plane in self._planes(a)]
+            case ir.Slice(a, low, width):
+                return self._planes(a)[low : low + width]
             case ir.And(a, b):
                 return [gates.and_(self._planes(a)[0], self._planes(b)[0])]
             case ir.Or(a, b):

@@ -10,6 +10,7 @@ from forestc.netlist.ports import IN_VALID, OUT_VALID, Port
 
 CELLS = (
     "less", "set", "not", "and", "or", "mux", "mux", "mux", "add", "add", "compare", "table", "shift", "extend",
+    "slice",
 )  # fmt: skip
 
 
@@ -67,6 +68,9 @@ def one_more(b: NetlistBuilder, random: Random, pool: list[int]) -> int:
         return b.shift(unsigned)
     if kind == "extend":
         return b.extend(unsigned, WordType(b.type_of(unsigned).width + 3, False))
+    if kind == "slice":
+        width = b.type_of(unsigned).width
+        return b.slice(unsigned, random.randrange(width), random.randint(1, width))
     nets = (a, other, same)
     span = width_for(sum(b.type_of(n).low for n in nets), sum(b.type_of(n).high for n in nets))
     return b.add(nets, span)

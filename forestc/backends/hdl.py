@@ -46,6 +46,7 @@ class Language:
     comment: str
     cells: Callable[[Spelling], str]  # selects the language's format in a `Spelling`
     bit: str  # format of one bit, from the word's name and an index
+    slice: str  # format of bits of a word, from its name and the indices of the highest and the lowest
     operators: tuple[str, str, str]  # not, and, or of single bits
     test: tuple[str, str, str]  # formats of a set test: one equality, the separator, the whole
     literal: Callable[[int, WordType], str]
@@ -166,6 +167,10 @@ class CoreWriter:
                 return " + ".join(self._extended(a, word) for a in operands)
             case ir.Extend(a):
                 return f"{self._extended(a, word)} + {language.literal(0, word)}"
+            case ir.Slice(a, low, width):  # As in `SPELLINGS`, an operation helps yosys.
+                if width == 1:
+                    return language.bit.format(names[a], low)
+                return f"{language.slice.format(names[a], low + width - 1, low)} + {language.literal(0, word)}"
             case ir.Table(words):
                 lookup = lookup_of(cell, types)
                 tables = [table_name(lookup, position) for position in reversed(range(word.width))]

@@ -132,6 +132,8 @@ class BlastedBits(Bits):
                 return [self.sum_bit(position, constant, tuple(bits)) for position in range(width)]
             case ir.Shift(a):
                 return [0, *words[a]]
+            case ir.Slice(a, low):
+                return words[a][low : low + width]
             case _:
                 assert_never(cell)
 

@@ -35,7 +35,7 @@ def part_of(netlist: Netlist, net: Net) -> PartName:
     cell = netlist.cells[net]
     while isinstance(cell, ir.Register):
         net, cell = cell.a, netlist.cells[cell.a]
-    if isinstance(cell, SumCell):
+    if isinstance(cell, SumCell | ir.Slice):
         return "sums"
     if isinstance(cell, ir.Gate):
         return "trees"

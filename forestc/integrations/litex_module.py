@@ -161,6 +161,8 @@ def _value(cell: Cell, nets: list[Any], netlist: Netlist) -> Any:
             return Cat(Constant(0, 1), nets[a])
         case ir.Extend(a):
             return nets[a]
+        case ir.Slice(a, low, width):
+            return nets[a][low : low + width]
         case _:
             return ir.OPERATORS[type(cell)](*(nets[a] for a in ir.reads(cell)))
 

@@ -47,14 +47,8 @@ def raised(draft: Draft, sums: Sequence[Sum], least: int | None = None) -> list[
     """Returns the sums minus `least`, as unsigned words of one type. least: by default, the smallest offset."""
     least = min(total.offset for total in sums) if least is None else least
     scores = [plus(draft, total, total.offset - least) for total in sums]
-    types = [draft.builder.type_of(score.net) for score in scores]
-    if any(word.signed for word in types):  # sums that wrapped
-        wide = WordType(max(word.width + (not word.signed) for word in types), True)
-        zero = draft.builder.const(0, wide)
-        return [score._replace(net=draft.builder.add([score.net, zero], wide)) for score in scores]
-    # A sum that saturates may have a wider word than its largest value needs.
-    bits = max(width_for(0, max(score.high for score in scores)).width, *(word.width for word in types))
-    return [score._replace(net=draft.builder.extend(score.net, WordType(bits, False))) for score in scores]
+    word = width_for(0, max(score.high for score in scores))
+    return [score._replace(net=draft.builder.extend(score.net, word)) for score in scores]
 
 
 def argmax(builder: NetlistBuilder, scores: Sequence[Net], last: bool) -> Net:

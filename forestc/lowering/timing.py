@@ -118,7 +118,7 @@ class Timing:
         if isinstance(cell, ir.Gate | ir.Mux):
             return 0.0  # reads constants alone
         match cell:
-            case ir.Const() | ir.Input() | ir.Register() | ir.Not() | ir.Shift() | ir.Extend():
+            case ir.Const() | ir.Input() | ir.Register() | ir.Not() | ir.Shift() | ir.Extend() | ir.Slice():
                 return 0.0
             case ir.Less(a, threshold) if ir.compares_sum(self.netlist, cell):
                 width = types[a].width - _idle(threshold, types[a].width)

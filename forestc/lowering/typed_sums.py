@@ -6,10 +6,11 @@ from forestc.forest.ir import Aggregate
 from forestc.forest.numbers import Fixed, word_range
 from forestc.forest.typed_sums import added, integer_type
 from forestc.lowering.draft import Draft
+from forestc.lowering.shares import multiples
 from forestc.lowering.sums import Leaves, Sum, leaves_of, plus, words_of
 from forestc.lowering.sums import added as plain_sum
 from forestc.netlist.builder import NetlistBuilder, width_for
-from forestc.netlist.ir import FALSE, Net, WordType
+from forestc.netlist.ir import FALSE, WordType
 
 
 def typed_sum(draft: Draft, output: int) -> Sum:
@@ -61,58 +62,34 @@ def _saturated(builder: NetlistBuilder, a: Sum, b: Sum, least: int, most: int) -
     if high <= floor or low >= ceiling:  # no sum is between the ends
         return Sum(FALSE, 0, 0, least if high <= floor else most)
     nets = [term.net for term in (a, b) if term.high]
-    width = max(width_for(0, high).width, *(builder.type_of(net).width for net in nets))
+    width = max(width_for(0, high).width, *(builder.type_of(net).width for net in nets), 1)
     net = builder.add(nets, WordType(width, False)) if len(nets) > 1 else [*nets, FALSE][0]
     word = builder.type_of(net)
     if low < floor:
         net = builder.mux(builder.less(net, floor), builder.const(floor, word), net)
     if high > ceiling:
         net = builder.mux(builder.less(net, ceiling + 1), net, builder.const(ceiling, word))
-    return Sum(net, max(low, floor), min(high, ceiling), offset)
+    high = min(high, ceiling)
+    return Sum(builder.slice(net, 0, width_for(0, high).width), max(low, floor), high, offset)
 
 
 def _product(draft: Draft, total: Sum, aggregate: Aggregate) -> Sum:
     """Builds the sum times the norm, rounded to a whole number."""
     builder, rounding = draft.builder, integer_type(aggregate).rounding
     factor, divisor = aggregate.norm.as_integer_ratio()
-    places = divisor.bit_length() - 1
-    even, rest = divmod(total.offset * factor, 2 * divisor)  # an even offset keeps it even or odd
-    raised = plus(draft, Sum(_multiple(builder, total.net, factor), 0, total.high * factor), rest)
-    net, bits, odd = raised.net, list[Net](), FALSE
-    for position in reversed(range(places, raised.high.bit_length())):  # takes bit after bit away
-        step, kind = 1 << position, builder.type_of(net)
-        odd = builder.not_(builder.less(net, step))
-        wide, word = WordType(kind.width + (not kind.signed), True), width_for(0, step >> places)
-        net = builder.add([net, builder.mux(odd, builder.const(-step, wide), builder.const(0, wide))], wide)
-        bits.append(builder.mux(odd, builder.const(step >> places, word), builder.const(0, word)))
-    if places and rounding != "AP_TRN":
-        odd = odd if raised.high >> places else FALSE
-        up, above = (builder.not_(builder.less(net, divisor // 2 + more)) for more in (0, 1))
-        bits.append(up if rounding == "AP_RND" else builder.mux(odd, up, above))
-    high = (raised.high >> places) + 1
-    net = builder.add(bits, width_for(0, high)) if len(bits) > 1 else [*bits, FALSE][0]
+    places, half = divisor.bit_length() - 1, divisor // 2
+    product = plain_sum(draft, multiples(builder, total.net, total.high, factor))
+    even, rest = divmod(total.offset * factor, 2 * divisor)  # an even offset does not change which halves round up
+    raised = plus(draft, product, rest + (half if rounding == "AP_RND" else 0))
+    net, high = builder.slice(raised.net, places, raised.high.bit_length()), raised.high >> places
+    if rounding == "AP_RND_CONV" and half:
+        odd, above = builder.slice(net, 0, 1), builder.less(builder.slice(raised.net, 0, places - 1), 1)
+        up = builder.and_(builder.slice(raised.net, places - 1, 1), builder.or_(odd, builder.not_(above)))
+        net, high = builder.add([net, up], width_for(0, high + 1)), high + 1
     return Sum(net, 0, high, 2 * even)
-
-
-def _multiple(builder: NetlistBuilder, net: Net, factor: int) -> Net:
-    """Builds factor * net."""
-    words = [net] if factor & 1 else []
-    while factor := factor >> 1:
-        kind = builder.type_of(net)
-        net = builder.add([net, net], WordType(kind.width + 1, kind.signed))
-        words += [net] if factor & 1 else []
-    kind = builder.type_of(words[-1])
-    return builder.add(words, WordType(kind.width + 1, kind.signed)) if len(words) > 1 else words[0]
 
 
 def _wrapped(draft: Draft, total: Sum, least: int, bits: int) -> Sum:
     """Builds the number from `least` on that differs from the sum by a multiple of 2^bits."""
-    builder, turn = draft.builder, 1 << bits
-    result = plus(draft, total, (total.offset - least) % turn)
-    net, high = result.net, result.high
-    for position in reversed(range((high // turn).bit_length())):
-        step, kind = turn << position, builder.type_of(net)
-        wide = WordType(kind.width + (not kind.signed), True)
-        less = builder.mux(builder.less(net, step), builder.const(0, wide), builder.const(-step, wide))
-        net, high = builder.add([net, less], wide), step - 1
-    return Sum(net, 0, high, least)
+    result = plus(draft, total, (total.offset - least) % (1 << bits))
+    return Sum(draft.builder.slice(result.net, 0, bits), 0, min(result.high, (1 << bits) - 1), least)

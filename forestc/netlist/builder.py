@@ -160,6 +160,19 @@ class NetlistBuilder:
         cell = self._cells[a]
         return self.const(cell.value, word) if isinstance(cell, ir.Const) else self._add(ir.Extend(a, word.width))
 
+    def slice(self, a: Net, low: int, width: int) -> Net:
+        """Builds bits of an unsigned word, or fewer if it ends before."""
+        cell, word = self._cells[a], self._types[a]
+        width = min(width, word.width - low)
+        if width < 1 or word.width == width:
+            return FALSE if width < 1 else a
+        cut = ir.Slice(a, low, width)
+        return (
+            self.const(ir.evaluate(cut, (cell.value,)), WordType(width, False))
+            if isinstance(cell, ir.Const)
+            else self._add(cut)
+        )
+
     def compare(self, a: Net, b: Net) -> Net:
         if a == b:
             return FALSE

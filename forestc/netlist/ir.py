@@ -17,6 +17,7 @@ loops. All paths from inputs to an output pass the same number of registers.
 | Table    | words            | `constant` + factor * word of each        (unsigned words) |
 | Shift    | a                | 2a: a shifted left by one bit             (unsigned a)     |
 | Extend   | a                | a, in a wider word of `width` bits        (unsigned a)     |
+| Slice    | a                | the `width` bits of a from bit `low` on      (unsigned a)  |
 | Compare  | a, b             | 1 if a < b                        (a, b of one type)       |
 | Register | a                | a, one clock earlier; the netlist's `clocking` says more   |
 """
@@ -102,6 +103,12 @@ class Extend(NamedTuple):
     width: int
 
 
+class Slice(NamedTuple):
+    a: Net
+    low: int
+    width: int
+
+
 class Compare(NamedTuple):
     a: Net
     b: Net
@@ -112,7 +119,7 @@ class Register(NamedTuple):
 
 
 Cell: TypeAlias = (
-    Const | Input | Less | InSet | Not | And | Or | Mux | Add | Table | Shift | Extend | Compare | Register
+    Const | Input | Less | InSet | Not | And | Or | Mux | Add | Table | Shift | Extend | Slice | Compare | Register
 )
 CellT = TypeVar("CellT", bound=Cell)
 Gate: TypeAlias = And | Or
@@ -165,7 +172,7 @@ class Netlist:
         return tuple((net, cell) for net, cell in enumerate(self.cells) if isinstance(cell, Input))
 
 
-# Counts the leading fields of a cell that are nets; Add and Table hold tuples of nets instead.
+# Counts the leading fields of a cell that are nets; Add and Table hold tuples of nets, and a Slice one net.
 NETS: Mapping[type[Any], int] = {
     Const: 0, Input: 0, Less: 1, InSet: 1, Not: 1, And: 2, Or: 2, Mux: 3, Shift: 1, Extend: 1, Compare: 2, Register: 1,
 }  # fmt: skip
@@ -180,7 +187,7 @@ def reads(cell: Cell) -> tuple[Net, ...]:
         return cell.operands
     if isinstance(cell, Table):
         return tuple([a for a, _ in cell.words])
-    return cast("tuple[Net, ...]", cell[: NETS[type(cell)]])
+    return (cell.a,) if isinstance(cell, Slice) else cast("tuple[Net, ...]", cell[: NETS[type(cell)]])
 
 
 def rename(cell: CellT, renamed: Sequence[Net] | Mapping[Net, Net]) -> CellT:
@@ -189,6 +196,8 @@ def rename(cell: CellT, renamed: Sequence[Net] | Mapping[Net, Net]) -> CellT:
         return cell._replace(operands=tuple([renamed[a] for a in cell.operands]))
     if isinstance(cell, Table):
         return cell._replace(words=tuple([(renamed[a], factor) for a, factor in cell.words]))
+    if isinstance(cell, Slice):
+        return cell._replace(a=renamed[cell.a])
     kind: Any = type(cell)
     count, fields = NETS[kind], cast("tuple[Any, ...]", cell)
     return cast("CellT", kind(*[renamed[a] for a in fields[:count]], *fields[count:]))
@@ -243,7 +252,7 @@ def result_type(cell: Cell, types: list[WordType] | tuple[WordType, ...]) -> Wor
             return BIT
         case Const(_, width, signed) | Input(_, width, signed) | Add(_, width, signed):
             return WordType(width, signed)
-        case Table(_, _, width) | Not(_, width) | Extend(_, width):
+        case Table(_, _, width) | Not(_, width) | Extend(_, width) | Slice(_, _, width):
             return WordType(width, False)
         case Shift(a):
             return WordType(types[a].width + 1, False)
@@ -268,6 +277,8 @@ def evaluate(cell: Cell, values: tuple[int, ...]) -> int:
             return int(values[0] in members)
         case Not(_, width):
             return (1 << width) - 1 - values[0]
+        case Slice(_, low, width):
+            return values[0] >> low & ((1 << width) - 1)
         case Mux():
             return values[1] if values[0] else values[2]
         case Input() | Register():

@@ -55,6 +55,8 @@ def _cell_text(cell: Cell) -> str:
             return f"less %{a}, {threshold}"
         case ir.InSet(a, members):
             return f"in_set %{a}, {', '.join(map(str, members))}"
+        case ir.Slice(a, low):
+            return f"slice %{a}, {low}"
         case ir.Table(words, constant):
             return f"table {constant}, {', '.join(f'{factor} %{a}' for a, factor in words)}"
         case _:
@@ -173,6 +175,8 @@ def _parse_cell(match: re.Match[str], word: WordType) -> Cell | None:
             return ir.Not(a, word.width)
         case "extend", [a], []:
             return ir.Extend(a, word.width)
+        case "slice", [a], [low]:
+            return ir.Slice(a, low, word.width)
         case "add", [_, _, *_], []:
             return ir.Add(tuple(nets), word.width, word.signed)
         case "table", [_, *_], [constant, *factors] if len(factors) == len(nets):

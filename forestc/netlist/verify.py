@@ -98,6 +98,10 @@ def _type_problem(cell: Cell, types: Sequence[WordType]) -> str:
         case ir.Not(a, width):
             bits = "one bit" if width == 1 else f"{width} unsigned bits"
             return "" if types[a] == WordType(width, False) else f"operand is not {bits}"
+        case ir.Slice(a, low, width):
+            word = types[a]
+            inside = low >= 0 and 0 < width < word.width and low + width <= word.width and not word.signed
+            return "" if inside else f"bits {low} to {low + width - 1} are no part of {word}"
         case ir.Mux(select, a, b):
             if types[select] != BIT:
                 return "select is not one bit"

@@ -7,6 +7,7 @@ import os
 import random
 import shlex
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 
 import conifer_emulator
@@ -16,12 +17,14 @@ from conifer_models import model, rows, text
 from mutations import mutated_bytes, mutated_document, reads_whole
 
 from forestc import check, compile, evaluate
+from forestc.checks.proof.whole import equal_everywhere
 from forestc.cli import main
 from forestc.errors import ForestcError, ModelError, OptionError
 from forestc.forest.evaluate import encode_numbers, evaluate_words
 from forestc.forest.numbers import Fixed, parse_number_type, round_to
 from forestc.forest.text import parse_forest, print_forest
 from forestc.frontends import load, read_bytes
+from forestc.lowering.trees import LoweringOptions, lower
 from forestc.passes import passes_from
 
 CASES = json.loads((Path(__file__).parents[1] / "cases" / "conifer.json").read_text())
@@ -50,6 +53,37 @@ def test_scores_are_those_of_the_emulator(case, tmp_path):
     own = parse_number_type(str(forest.features[0].raw))
     assert {feature.number for feature in whole.features} == {own.grid}
     assert print_forest(parse_forest(print_forest(whole))) == print_forest(whole)
+
+
+@pytest.mark.each_case
+@pytest.mark.parametrize("outputs", ["auto", "margins", "leaves", "top2"])
+@pytest.mark.parametrize("case", CASES[6:], ids=lambda case: case["model"]["config"]["score_precision"])
+def test_designs_of_typed_sums(case, outputs, tmp_path):
+    forest = read(tmp_path, case["model"], sum=case["order"])
+    assert forest.aggregate.kind == "typed"
+    given = {"level": 0, "targets": "verilog,c", "outputs": outputs, "sum": case["order"]}
+    if outputs == "top2" and not forest.decides:
+        with pytest.raises(ForestcError, match="top2"):
+            compile(tmp_path / "m.json", None, tmp_path / "out", **given)
+        return
+    design = compile(tmp_path / "m.json", None, tmp_path / "out", **given).design
+    result = check(design, np.array(case["rows"]), engines=["netlist", "c"], prove=True)
+    assert result.proof.proved and all(engine.differences == 0 for engine in result.engines.values())
+    own = evaluate(forest, np.array(case["rows"]))
+    whole = design.forest
+    values = evaluate_words(whole, encode_numbers(whole, np.array(case["rows"]))).values
+    if outputs == "leaves":
+        assert (values == own.leaves).all()
+    else:
+        assert (values == case["scores"]).all()
+
+
+def test_a_proof_refuses_another_norm():
+    forest = exact(read_bytes(json.dumps(CASES[9]["model"]).encode(), "m.json"))
+    netlist = lower(forest, LoweringOptions())
+    assert equal_everywhere(forest, netlist, 60) is None
+    other = replace(forest, aggregate=replace(forest.aggregate, norm=forest.aggregate.norm + 0.0625))
+    assert equal_everywhere(other, netlist, 60)
 
 
 @pytest.mark.each_case

@@ -129,6 +129,7 @@ def test_cells_nobody_reads_are_left_out_but_ports_stay(builder):
         (ir.Table(((2, 1), (3, 4)), 5, 4), (1, 2), 14),
         (ir.Shift(2), (5,), 10),
         (ir.Extend(2, 3), (5,), 5),
+        (ir.Slice(2, 1, 3), (29,), 6),
         (ir.Compare(2, 3), (1, 2), 1),
         (ir.Compare(2, 3), (2, 2), 0),
     ],

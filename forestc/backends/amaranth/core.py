@@ -121,6 +121,8 @@ class _AmaranthWriter:
                 return f"{self.value(a)}.matches({', '.join(map(str, members))})"
             case ir.Add(operands):
                 return " + ".join(names[a] for a in operands)
+            case ir.Slice(a, low, width):
+                return f"{names[a]}[{low}:{low + width}] + 0"
             case ir.Table(words):
                 index = f"Cat({', '.join(names[a] for a, _ in words)})"
                 lookup = lookup_of(cell, self.netlist.types)

@@ -260,6 +260,8 @@ class _CppWriter:
                 at = " | ".join(index)
                 bits = [f"(0x{lookup.values(bit):x}ULL >> ({at}) & 1) << {bit}" for bit in range(word.width)]
                 return " | ".join(bits)
+            case ir.Slice(a, low):
+                return f"({_c_type(word)})({names[a]} >> {low} & {_literal(word.high)})"
             case ir.Shift(a):
                 return f"({_c_type(word)}){names[a]} << 1"
             case _:

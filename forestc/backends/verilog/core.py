@@ -63,6 +63,7 @@ VERILOG = Language(
     comment="//",
     cells=lambda spelling: spelling.verilog,
     bit="{0}[{1}]",
+    slice="{0}[{1}:{2}]",
     operators=("~", "&", "|"),
     test=("({} == {})", " | ", "{}"),
     literal=_literal,
@@ -79,11 +80,12 @@ VERILOG = Language(
 
 
 def _unused(netlist: Netlist, names: list[str]) -> list[str]:
-    """Returns the Verilog names of nets, or of low bits of nets, that nothing reads."""
+    """Returns the Verilog names of nets, or of bits of nets, that nothing reads, or that a slice leaves out."""
     cells, types = netlist.cells, netlist.types
     idle = [word.width for word in types]  # number of low bits of each net that no cell reads
     for _, net in netlist.outputs:
         idle[net] = 0
+    unused = []
     for net in range(len(cells) - 1, -1, -1):
         cell = cells[net]
         for a in reads(cell):
@@ -93,8 +95,10 @@ def _unused(netlist: Netlist, names: list[str]) -> list[str]:
             elif isinstance(cell, ir.Less) and not ir.compares_sum(netlist, cell):
                 less = min((cell.threshold & -cell.threshold).bit_length() - 1, types[a].width - 1)
                 less = max(less, 0) if cell.threshold else types[a].width - 1
+            elif isinstance(cell, ir.Slice):
+                less, end = cell.low, cell.low + cell.width
+                unused += [f"{names[a]}[{types[a].width - 1}:{end}]"] * (end < types[a].width)
             idle[a] = min(idle[a], less)
-    unused = []
     for net, cell in enumerate(cells):
         if idle[net] and not isinstance(cell, ir.Const):
             whole = idle[net] == types[net].width

@@ -80,6 +80,7 @@ VHDL = Language(
     comment="--",
     cells=lambda spelling: spelling.vhdl,
     bit="{0}({1})",
+    slice="{0}({1} downto {2})",
     operators=("not ", "and", "or"),
     test=("{} = {}", " or ", "'1' when {} else '0'"),
     literal=_literal,

@@ -71,10 +71,11 @@ class Inverted(NamedTuple):
 
 
 class Slice(NamedTuple):
-    """Bits `high` to `low` of the input port x."""
+    """Bits `high` to `low` of the input port x, or of a wire."""
 
     high: int
     low: int
+    name: str = "x"
 
 
 EDGES: Mapping[Reset, str] = {
@@ -140,8 +141,8 @@ def _printed(what: Expression) -> str:
             return f"{opened}{names[-1]}{')' * len(operators)}"
         case Inverted(name):
             return f"~{name}"
-        case Slice(high, low):
-            return f"x[{high}:{low}]"
+        case Slice(high, low, name):
+            return f"{name}[{high}:{low}]" + (f" + {high - low + 1}'d0" if name != "x" else "")
 
 
 def _operand(operand: Addend) -> str:
@@ -240,6 +241,8 @@ def _evaluated(core: Core, what: Expression, values: Mapping[str, Patterns], x: 
         return word.width if isinstance(word, Literal) else core.widths.get(word, 1)
 
     match what:
+        case Slice(high, low, name) if name != "x":
+            return values[name] >> np.uint64(low) & np.uint64((1 << high - low + 1) - 1)
         case Slice(high, low):
             sliced = unpacked([Field(Port(""), low, WordType(high - low + 1, False))], x)[:, 0]
             return np.ascontiguousarray(sliced).view(np.uint64)

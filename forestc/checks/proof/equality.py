@@ -253,6 +253,9 @@ class _RtlilWriter:
                 self.cell(
                     "not", {"A_SIGNED": 0, "A_WIDTH": word.width, "Y_WIDTH": word.width}, {"A": signal(a), "Y": y}
                 )
+            case ir.Slice(a, low, width):  # as in `sum`, 0 is added
+                part = f"{signal(a)} {_slice(low, width)}"
+                self.lines.append(f"connect {y} {self.joined('add', [part, _bits(0, width)], width)}")
             case ir.Mux(select, a, b):
                 self.cell("mux", {"WIDTH": word.width}, {"A": signal(b), "B": signal(a), "S": signal(select), "Y": y})
             case ir.Compare(a, b):

@@ -224,6 +224,8 @@ class Solver(Terms):
                 return self.bit(self.any([self.equals(net_terms[a], member, types[a]) for member in members]))
             case ir.Not(a):
                 return self.make(kind.BV_NOT, [net_terms[a]])
+            case ir.Slice(a, low, width):
+                return self.make(kind.BV_EXTRACT, [net_terms[a]], [low + width - 1, low])
             case ir.And(a, b) | ir.Or(a, b):
                 return self.make(kind.BV_AND if isinstance(cell, ir.And) else kind.BV_OR, [net_terms[a], net_terms[b]])
             case ir.Mux(select, a, b):

@@ -356,6 +356,13 @@ class _CoreReader(_Reader):
             self.fail(f"{read.text} does not fit")
         return Slice(high, low)
 
+    def part(self, read: _Text, width: int) -> Expression:
+        name, high, low, zero = read.tokens
+        self.select(name, high, low)
+        if int(high) - int(low) + 1 != width or self.word(zero) != Literal(0, width):
+            self.fail(f"{read.text} does not fit")
+        return Slice(int(high), int(low), name)
+
     def inverted(self, read: _Text, width: int) -> Expression:
         (name,) = read.tokens
         self.need(name, width)
@@ -454,6 +461,7 @@ _LOOKED_UP = r"t\[\{[nl](?:, [nl])*\}\]"
 _OPERAND = r"(?:[nl]|\{l, n\}|\{\{i\{n\[i\]\}\}, n\})"
 _FORMS: tuple[tuple[re.Pattern[str], Callable[[_CoreReader, _Text, int], Expression]], ...] = (
     (re.compile(r"x\[i:i\]"), _CoreReader.slice),
+    (re.compile(r"n\[i:i\] \+ l"), _CoreReader.part),
     (re.compile(r"~n"), _CoreReader.inverted),
     (re.compile(rf"(?:{_BIT} [&|] \()*(?:{_BIT} [&|] )?{_BIT}\)*"), _CoreReader.chain),
     (re.compile(r"n \? [nl] : [nl]"), _CoreReader.choose),
