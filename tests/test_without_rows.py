@@ -243,6 +243,32 @@ def test_rows_and_ranges_are_not_both_given(tmp_path):
         forestc.check(tmp_path / "out")
 
 
+def test_ranges_of_the_given_rows(tmp_path):
+    random = np.random.default_rng(0)
+    X = np.column_stack([random.integers(-3, 12, (500, 2)), random.normal(size=(500, 2))]).astype(np.float32)
+    y = (X.sum(axis=1) > 8).astype(int)
+    model, given = RandomForestClassifier(10, max_depth=4, random_state=0).fit(X, y), {"label": y, "targets": "c"}
+    plain = forestc.compile(model, X, tmp_path / "plain", level=0, **given)
+    done = forestc.compile(model, X, tmp_path / "out", level=0, ranges="rows", **given)
+    bits = [[feature.number.bits for feature in made.design.forest.features] for made in (plain, done)]
+    (note,) = [note for note in plain.figures["notes"] if "whole numbers" in note]
+    assert (
+        f"2 features hold whole numbers in the given rows: ranges=rows makes their words, together {sum(bits[0][:2])} "
+        f"bits, {sum(bits[1][:2])}" == note
+    )
+    assert max(bits[1][:2]) <= 5 and not any("whole numbers" in note for note in done.figures["notes"])
+    made = done.design.manifest["made"]
+    assert made["options"]["ranges"] == "rows" and made["rows"]["shape"] == [500, 4]
+    assert made["rows"]["ranges"]["x0"] == {"smallest": -3, "largest": 11, "step": 1, "missing": False}
+    assert made["rows"]["ranges"]["x2"]["step"] == 0 and "in the ranges" in done.steps[2].promise
+    assert made["accuracy"]["given"]["rows"] == 500 and made["accuracy"]["given"]["agreement"] == 1
+    assert forestc.check(done.design, engines=["c"]).ok
+    assert "1 of 500 rows" in str(forestc.check(done.design, np.where(np.arange(500)[:, None] == 7, 12, X)).notes)
+    for options, said in (({"rows": None}, "no rows are given"), ({"rows": X, "held_out": 0.2}, "stand for the rows")):
+        with pytest.raises(OptionError, match=said):
+            forestc.compile(model, out=tmp_path / "not", ranges="rows", **options)
+
+
 def test_formats_by_hand_and_options():
     hand = {f"x{i}": {"smallest": 0, "largest": 200, "whole": True, "missing": False} for i in range(4)}
     model = iris()

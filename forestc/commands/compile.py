@@ -40,6 +40,7 @@ from forestc.errors import RowsError, opt, said
 from forestc.exploration.curve import curve_files
 from forestc.fields.options import takes
 from forestc.forest.ir import Forest
+from forestc.forest.numbers import word_bits
 from forestc.forest.summary import html_table
 from forestc.forest.text import print_forest
 from forestc.frontends import load
@@ -61,6 +62,7 @@ from forestc.options.commands import SynthOptions
 from forestc.options.compile import CompileOptions
 from forestc.passes.base import Pass
 from forestc.passes.pipeline import Step
+from forestc.passes.quantize_inputs.quantize_inputs import QuantizeInputs
 from forestc.passes.word_formats import comparator_bits
 from forestc.report.compiled import HEADS, answers, closing, compile_tables
 from forestc.report.markdown import compile_report
@@ -72,7 +74,7 @@ from forestc.rows.columns import accept_missing, name_classes, without_labels
 from forestc.rows.given import fingerprint, refuse_sampled, rows_for_model, unseen_notes
 from forestc.rows.groups import weighted
 from forestc.rows.range_files import ranges_record
-from forestc.rows.ranges import Ranges, made_rows
+from forestc.rows.ranges import Ranges, have_rows, made_rows, ranges_of
 from forestc.search.levels import LevelPlan
 from forestc.toolchain.firmware import CPUS
 
@@ -158,6 +160,7 @@ class Compilation:
     # Fields that `load` sets.
     source: Forest = field(init=False)
     given: Rows = field(init=False)
+    observed: Rows | None = None  # the rows, if their ranges are taken
     record: dict[str, Any] = field(init=False)
     c: COptions = field(init=False)
     # Fields that `passes` sets; the rows are given, or generated in ranges.
@@ -359,17 +362,21 @@ def _load(run: Compilation) -> None:
         options.rows, source, options.label, options.ranges, (options.groups, options.weights)
     )
     if isinstance(run.given, Ranges):
+        run.observed = run.given.observed
         run.record = ranges_record(options.ranges, run.given, run.source)
+        run.record |= {} if run.observed is None else fingerprint(options.rows, run.observed)
     else:
         run.record = fingerprint(options.rows, run.given)
         run.given = weighted(run.given, options.weights, options.rows)
-    unseen = () if isinstance(run.given, Ranges) else unseen_notes(run.given, run.source, options.unseen)
+    rows = run.observed if isinstance(run.given, Ranges) else run.given
+    unseen = () if rows is None else unseen_notes(rows, run.source, options.unseen)
     run.warnings = [*map(said, run.source.provenance.notes), *unseen]
     run.details = [*row_notes, *_renamed(run.source.name)]
     for note in run.notes:
         options.progress(note)
     if (read := run.request.words.read) is not None:
         run.source, run.given = read(run.source), without_labels(run.given)
+        run.observed = None if run.observed is None else without_labels(run.observed)
     run.c, run.lowering = options, run.request.lowering
     if gives(run.request.targets, Gives.HEADER) and run.c.raw:
         if run.c.c_inputs == "float":
@@ -424,9 +431,25 @@ def _run_passes(run: Compilation) -> None:
         run.details.append(f"-O{plan.level}, {plan.evidence.said(plan.tolerance)}")
     run.details += [leaves_note(step) for step in steps if "score_bound" in step.report]
     run.details += [step.report["note"] for step in steps if "note" in step.report]
-    run.rows = made_rows(source, run.given, (run.forest,)) if isinstance(run.given, Ranges) else run.given
+    run.rows = run.given if run.observed is None else run.observed
+    if isinstance(run.rows, Ranges):
+        run.rows = made_rows(source, run.rows, (run.forest,))
+    if plan.level == 0 and have_rows(run.given):
+        run.details += _narrower(source, run.given, run.forest)
     if gives(request.targets, Gives.HEADER) and not is_measured(run.c):
         run.c = replace(run.c, c_layout=chosen_layout(run.forest, run.c))
+
+
+def _narrower(source: Forest, rows: Rows, forest: Forest) -> list[str]:
+    """Returns a note on features whose words are narrower in the ranges of the rows, if there are any.
+    forest: the forest of words, made of `source`."""
+    ranges = ranges_of(rows, source)
+    within = {f.column: word_bits(f.number) for f in QuantizeInputs().run(source, ranges).forest.features}
+    own = {f.column: word_bits(f.number) for f in forest.features if ranges.of(f).step}
+    less = [column for column, bits in own.items() if within[column] < bits]
+    before, after = (sum(bits[column] for column in less) for bits in (own, within))
+    what = f"{len(less)} features hold whole numbers in the given rows: {opt.ranges:rows} makes their words, together "
+    return [said(f"{what}{before} bits, {after}")] if less else []
 
 
 def _measure_layouts(run: Compilation) -> None:
@@ -521,7 +544,8 @@ def _write(run: Compilation) -> None:
     if cpu and not cpu.doubles and run.c.quantizes and row_type(forest, run.c.c_quantizer).bits == 64:
         reads = f"{cpu.name} has no 64-bit floats, which the quantizer reads"
         run.warnings.append(f"{reads}; {opt.c_quantizer:float} makes one for 32 bits")
-    measured = accuracy_record(forest, agreed, held_out, share is not None, isinstance(run.given, Ranges))
+    generated = isinstance(run.given, Ranges) and run.observed is None
+    measured = accuracy_record(forest, agreed, held_out, share is not None, generated)
     run.figures = _figures(run, level, measured) | run.figures
     run.figures |= {} if run.firmware is None else {"firmware": run.firmware}
     run.made = {

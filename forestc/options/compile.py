@@ -28,6 +28,7 @@ from forestc.options.shared import (
     types_option,
     unseen_option,
 )
+from forestc.rows.ranges import OF_ROWS
 
 _SHARE_OR_FILE = {"type": ["string", "number", "null"]}
 _LEVEL = {"type": ["integer", "null"], "minimum": 0, "enum": [0, 1, 2, 3, None]}
@@ -51,7 +52,8 @@ class _ModelAndHardware:
     ranges: Any = option(
         None,
         "--ranges",
-        f"instead of {opt.rows}: ranges of the features, as CSV (feature,smallest,largest,step,missing) or JSON",
+        f"instead of {opt.rows}: ranges of the features, as CSV (feature,smallest,largest,step,missing) or JSON; rows: "
+        "those of the given rows, with step 1 where all values are whole numbers",
         "FILE",
         takes=RANGES,
     )
@@ -245,8 +247,17 @@ class CompileOptions(TargetOptions, _ModelAndHardware):
                 where=opt.out,
                 do='labels are a keyword: compile(model, X, "out", label=y)',
             )
-        if self.rows is not None and self.ranges is not None:
+        of_rows = isinstance(self.ranges, str) and self.ranges == OF_ROWS
+        if self.rows is not None and self.ranges is not None and not of_rows:
             raise OptionError(f"{opt.rows} are given, too", where=opt.ranges, do="remove one of them")
+        if of_rows and self.rows is None:
+            raise OptionError(
+                "no rows are given", where=f"{opt.ranges:rows}", do=f"give {opt.rows}, or a file of ranges"
+            )
+        for name in ("groups", "weights", "held_out", "scheduler"):
+            if of_rows and getattr(self, name) is not None:
+                do = f"remove it, or {opt.ranges}"
+                raise OptionError("ranges stand for the rows", where=getattr(opt, name), do=do)
         if self.weights is not None and self.scheduler is not None:
             raise OptionError("a cluster reads no weights", where=opt.weights, do=f"remove it, or {opt.scheduler}")
         for name in ("label", "groups", "weights", "held_out", "scheduler"):

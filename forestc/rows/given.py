@@ -18,6 +18,7 @@ from forestc.rows.batches import ArrayRows, Rows
 from forestc.rows.columns import TableRows, adopt_names, matched, with_categories
 from forestc.rows.csv_table import CsvTable, is_sampled
 from forestc.rows.range_files import ranges_from
+from forestc.rows.ranges import OF_ROWS, ranges_of
 from forestc.rows.table import ArrayTable, Table, find_labels, in_memory, label_columns, label_position, some_names
 from forestc.system.reading import check_file
 
@@ -29,9 +30,9 @@ _FORMATS = {".csv": "csv", ".csv.gz": "csv", **_FOLDERS, ".npy": "numpy", ".npz"
 def rows_for_model(
     rows: object, forest: Forest, label: object = None, ranges: object = None, others: Sequence[object] = ()
 ) -> tuple[Rows, Forest, tuple[str, ...]]:
-    """Opens rows for a model, or `ranges` if `rows` is None. Returns the rows, the forest (with the rows' column names
-    if it has none) and notes. others: names of columns that the model does not read, where they are texts. Raises
-    ForestcError."""
+    """Opens rows for a model, or `ranges` if `rows` is None; takes the rows' own ranges if these are OF_ROWS. Returns
+    the rows, the forest (with the rows' column names if it has none) and notes. others: names of columns that the model
+    does not read, where they are texts. Raises ForestcError."""
     if forest.on_words:
         raise ModelError(
             "holds words, which passes have made of the model's own thresholds",
@@ -42,6 +43,8 @@ def rows_for_model(
         return ranges_from(ranges, forest)
     opened, forest = _opened(rows, forest, label, others, assign_categories=True)
     names: tuple[str, ...] = getattr(opened, "names", ())
+    if isinstance(ranges, str) and ranges == OF_ROWS:
+        opened = ranges_of(opened, forest)
     if not names:
         return opened, forest, ()
     note = f"the model has no column names: the rows' columns are taken in their order, {some_names(names)}"

@@ -23,7 +23,7 @@ from forestc.errors import RowsError, known_names, opt
 from forestc.forest.ir import Feature, Forest
 from forestc.forest.numbers import Category
 from forestc.rows.columns import adopt_names, find_columns
-from forestc.rows.ranges import Ranges, ValueRange
+from forestc.rows.ranges import MOST_STEPS, Ranges, ValueRange
 from forestc.rows.table import some_names
 from forestc.system.reading import file_text
 
@@ -93,7 +93,7 @@ def ranges_record(given: object, ranges: Ranges, model: Forest) -> dict[str, Any
     }
     named: dict[str, Any] = {}
     content = json.dumps(by_feature, sort_keys=True).encode()
-    if isinstance(given, str | Path):
+    if ranges.observed is None and isinstance(given, str | Path):
         named, content = {"file": Path(given).name}, Path(given).read_bytes()
     return {**named, "sha256": hashlib.sha256(content).hexdigest(), "ranges": by_feature}
 
@@ -245,6 +245,6 @@ def _range_of(feature: Feature, line: _Line) -> ValueRange:
         if math.isfinite(smallest) and smallest != math.floor(smallest):
             raise refuse(f"whole numbers from {smallest:g} on", "start with a whole number")
     result = ValueRange(smallest, largest, step, missing)
-    if step and math.isfinite(smallest) and math.isfinite(largest) and (largest - smallest) / step > 2.0**53:
+    if step and math.isfinite(smallest) and math.isfinite(largest) and (largest - smallest) / step > MOST_STEPS:
         raise refuse(f"more than 2^53 steps of {step:g}", "omit step")
     return result

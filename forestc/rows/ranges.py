@@ -30,9 +30,11 @@ from forestc.forest.numbers import (
 from forestc.forest.retyping import retyped
 from forestc.rows.batches import ArrayRows, Batch, Rows
 
+OF_ROWS = "rows"  # stands for the ranges of the given rows
 BOUNDARY = 20_000  # rows to steer to nodes of the model
 RANDOM = 4_000  # rows of random values
 ABSENT = 0.05  # share of missing values, for features that may be missing
+MOST_STEPS = 2.0**53  # steps of a range at most
 SLACK = 2.0**-50  # allows this relative rounding error of values made of steps
 
 
@@ -130,12 +132,36 @@ class Ranges:
 
     # Maps indices of the model's columns to ranges; other columns are unrestricted.
     columns: Mapping[int, ValueRange] = field(default_factory=dict)
+    observed: Rows | None = field(default=None, compare=False, repr=False)  # the rows whose ranges these are
 
     def batches(self) -> Iterator[Batch]:
         return iter(())
 
     def of(self, feature: Feature) -> ValueRange:
         return self.columns.get(feature.column, ANYTHING)
+
+
+def ranges_of(rows: Rows, model: Forest) -> Ranges:
+    """Returns the ranges of the values in rows, with a step of 1 where all are whole numbers."""
+    size = len(model.features)
+    low, high = np.full(size, np.inf), np.full(size, -np.inf)
+    whole, missing = np.ones(size, dtype=np.bool_), np.zeros(size, dtype=np.bool_)
+    for batch in rows.batches():
+        values = batch.X[:, model.row_columns]
+        absent = np.isnan(values)
+        missing |= absent.any(axis=0)
+        low = np.minimum(low, np.where(absent, np.inf, values).min(axis=0, initial=np.inf))
+        high = np.maximum(high, np.where(absent, -np.inf, values).max(axis=0, initial=-np.inf))
+        whole &= (absent | (np.floor(values) == values)).all(axis=0)
+    columns: dict[int, ValueRange] = {}
+    for index, feature in enumerate(model.features):
+        least, most, may_be = float(low[index]), float(high[index]), bool(missing[index])
+        if isinstance(feature.number, Category) or least > most:
+            columns[feature.column] = ValueRange(missing=may_be)
+        else:
+            step = 1.0 if whole[index] and most - least <= MOST_STEPS else 0.0
+            columns[feature.column] = ValueRange(least, most, step, may_be)
+    return Ranges(columns, rows)
 
 
 def outside(ranges: Ranges, model: Forest, rows: Rows) -> str:
