@@ -28,7 +28,7 @@ from onnx_models import (
     scaler,
 )
 
-from forestc import load
+from forestc import inspect, load
 from forestc.errors import ForestcError, ModelError
 from forestc.frontends.onnx.reader import read_bytes
 from forestc.rows.encode import evaluate
@@ -93,6 +93,7 @@ def test_an_export_of_catboost_says_who_wrote_it_and_names_json():
     source = regressor([STUMP])
     source.producer_name, source.producer_version = "CatBoost", "Git info:\n    Branch: tags/v1.2.10\n  4.5.6\n"
     assert load(source).provenance.version == "CatBoost 1.2.10"
+    assert inspect(source)["source"] == "onnx CatBoost 1.2.10"
     source.producer_version = "\n"
     assert load(source).provenance.version == "CatBoost"
     with pytest.raises(ModelError, match="format='json'"):
