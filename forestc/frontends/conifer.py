@@ -193,7 +193,7 @@ def _refuse_oblique(document: Document, features: Mapping[int, int]) -> None:
         if not 0 <= feature < len(row) or row[feature] != 1 or np.count_nonzero(row) != 1:
             raise document.fail(
                 f"node {node} compares a weighted sum of inputs (an oblique split), which is not read",
-                "train trees whose nodes compare one input each; docs/explanation/oblique.md says what reading them takes",
+                "train trees whose nodes compare one input each; docs/explanation/oblique.md says what others take",
             )
 
 
