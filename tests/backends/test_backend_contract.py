@@ -27,7 +27,7 @@ from forestc.engine.capacity import Capacity
 from forestc.engine.image import DoesNotFitError
 from forestc.errors import MissingToolError, ModelError, OptionError
 from forestc.forest.builder import changed, changed_tree
-from forestc.forest.ir import LEAF, Decision, Link
+from forestc.forest.ir import LEAF, Aggregate, Decision, Link
 from forestc.forest.numbers import Category, Fixed
 from forestc.forest.outputs import OUTPUTS
 from forestc.lowering.trees import LoweringOptions, lower
@@ -235,6 +235,7 @@ def test_what_a_target_refuses_is_among_the_kinds_of_forest(target):
     same = tuple(replace(feature, column=0) for feature in forests[0].features)
     wrapping = replace(forests[0].features[0], raw=Fixed(8, 0, overflow="AP_WRAP"))
     forests += [replace(forests[0], features=same), replace(forests[0], features=(wrapping, *same[1:]))]
+    forests += [replace(forests[0], aggregate=Aggregate("typed", score=Fixed(9, 4, True), norm=0.5))]
     for refusal in target.code().refusals:
         assert any(refusal.found(forest) for forest in forests), refusal.what
         assert not all(refusal.found(forest) for forest in forests), refusal.what
