@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from engine import forest
 from numpy.typing import NDArray
 
 from forestc.backends.engine.image_reader import ImageRead, ImageRefusedError, read_image
@@ -27,7 +26,10 @@ from forestc.engine.image import image_of, packed_rows
 from forestc.engine.vectors import results_of
 from forestc.engine.verilog import emit, view_of
 from forestc.errors import ForestcError
+from forestc.forest.builder import make_forest, make_tree
 from forestc.forest.evaluate import evaluate_words
+from forestc.forest.ir import Aggregate, Decision, Feature, Forest, Link, Tree
+from forestc.forest.numbers import FLOAT32, Fixed
 from forestc.toolchain import verilator
 from forestc.toolchain.run import run_tool
 from hdl_templates import render
@@ -39,6 +41,37 @@ CAPACITIES = {
     "one bank": Capacity(3, 64, 4, 5, word_bits=8, outputs=3, scores=True, user_bits=16, banks=1),
 }
 SWAPPED = Capacity(8, 128, 2, 8, word_bits=8, scores=True, user_bits=16)
+
+
+def tree(random: np.random.Generator, columns: int, nodes: int, depth: int = 99) -> Tree:
+    """Grows a tree by splitting random leaves. The tree is complete if `nodes` are as many as the depth has
+    room for."""
+    left, right, feature, threshold, level, open_leaves = [-1], [-1], [-1], [0], [0], [0]
+    while len(left) < nodes and open_leaves:
+        node = open_leaves.pop(int(random.integers(1 + len(open_leaves) // 2)))
+        left[node], right[node] = len(left), len(left) + 1
+        feature[node], threshold[node] = int(random.integers(columns)), int(random.integers(1, 255))
+        for _ in range(2):
+            if level[node] + 1 < depth:
+                open_leaves.append(len(left))
+            for column, value in ((left, -1), (right, -1), (feature, -1), (threshold, 0), (level, level[node] + 1)):
+                column.append(value)
+    values = random.integers(-99, 100, ((len(left) + 1) // 2, 1))
+    return make_tree(
+        where="a tree", feature=feature, threshold=threshold, left=left, right=right, values=values, outputs=(0,),
+        quantized=True,
+    )  # fmt: skip
+
+
+def forest(seed: int, trees: int, columns: int, nodes: int, depth: int = 99) -> Forest:
+    """Makes a forest of random trees for two classes on columns of 8 bits."""
+    random = np.random.default_rng(seed)
+    return make_forest(
+        name=f"random{seed}", features=[Feature(f"f{k}", Fixed(8), k, False, FLOAT32) for k in range(columns)],
+        columns=columns, trees=[tree(random, columns, nodes, depth) for _ in range(trees)], n_outputs=1, bias=[0],
+        aggregate=Aggregate(), link=Link("identity"), decision=Decision("threshold", 0), classes=["no", "yes"],
+        scale=1.0,
+    )  # fmt: skip
 
 
 # ---- damaged images -------------------------------------------------------------------------------------

@@ -59,8 +59,10 @@ def test_a_wrong_threshold_is_noticed(tmp_path):
     assert differences(changed(forest, trees=above), tmp_path, forest)
 
 
-def test_a_parser_of_the_language_reads_it(tmp_path):
-    blark = pytest.importorskip("blark.parse")
+def test_a_parser_of_the_language_reads_it(tmp_path, need_tool):
+    need_tool("blark")
+    from blark.parse import parse_source_code
+
     forest = random_forest(8, True, "argmax", [Fixed(4)])  # a small one, as the parser takes long for tables
     made = design(changed(forest, trees=forest.trees[:1]), tmp_path, targets=("st",))
-    assert blark.parse_source_code(made.path("st").read_text()).exception is None
+    assert parse_source_code(made.path("st").read_text()).exception is None
