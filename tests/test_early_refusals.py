@@ -17,6 +17,7 @@ import forestc
 import forestc.commands.check as check_module
 import forestc.compilation.level_search as level_search_module
 import forestc.compilation.synthesis as synthesis_module
+from forestc.commands.bitstream import bitstream
 from forestc.costs import fitted as fitted_module
 from forestc.costs.devices import DEVICES, ICE40, Device
 from forestc.costs.estimate import estimate
@@ -153,9 +154,27 @@ def test_a_design_too_large_for_its_device(tmp_path, monkeypatch):
     design = compile_iris(tmp_path / "out").design
     with pytest.raises(ForestcError, match=what):
         forestc.synth(design, "ice40-hx8k")
+    with pytest.raises(ForestcError, match=r"ice40-hx8k has 20; .*choose a larger device$"):
+        bitstream(design, "hx8k")
     assert not ran
     with pytest.raises(ZeroDivisionError):
         forestc.synth(design, "ice40-hx8k", try_anyway=True)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({}, "clock_mhz=: a clock needs a device; give device=DEVICE"),
+        ({"device": "ice40-hx8k", "latency": 3}, "for ice40-hx8k the clock chooses the latency; leave latency= out"),
+        (
+            {"device": "arty-a7-35t", "no_synth": True},
+            "no estimate of vivado:.* can choose the latency; give latency=3",
+        ),
+    ],
+)
+def test_a_clock_without_what_it_needs(given, message, tmp_path):
+    with pytest.raises(OptionError, match=message):
+        compile_iris(tmp_path / "out", clock_mhz=100.0, **given)
 
 
 def test_an_engine_has_no_stream_and_no_vendor(tmp_path):
