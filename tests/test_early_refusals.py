@@ -168,7 +168,7 @@ def test_a_design_too_large_for_its_device(tmp_path, monkeypatch):
         ({"device": "ice40-hx8k", "latency": 3}, "for ice40-hx8k the clock chooses the latency; leave latency= out"),
         (
             {"device": "arty-a7-35t", "no_synth": True},
-            "no estimate of vivado:.* can choose the latency; give latency=3",
+            "estimate of vivado:.* can choose the latency; give latency=3",
         ),
     ],
 )
