@@ -13,6 +13,7 @@ from random_forests import random_forest
 import forestc
 from forestc.errors import opt
 from forestc.exploration.study import Goal, Limit, Score, Trial, open_study, write_request, write_trial
+from forestc.forest.hashing import HashedColumn, Member
 from forestc.forest.ir import Forest, Provenance
 from forestc.forest.text import parse_forest, print_forest
 from forestc.forest.tree import Draw, Tree
@@ -26,13 +27,16 @@ PROMISES = [
     promises.FewChanges(0.1), promises.ScoresWithin(0.25), promises.Within(0.5), promises.EveryPath(True, 0.5),
 ]  # fmt: skip
 
+MEMBERS = (Member(7, "a b", "is", 3.0), Member(0, "", "from", 0.25, True))
+
 
 def full(forest: Forest) -> Forest:
     """Returns a forest in which all fields that rarely are set have values."""
     first = forest.features[0]
     return replace(
         forest,
-        columns=9,
+        columns=10,
+        hashed=(HashedColumn(9, 2, MEMBERS, (5, (1 << 63) + 1), (1, 0)),),
         carried=tuple(range(7)),
         always_missing=True,
         categories=(("a", 'b "c"'), ("é\n",)),
@@ -113,7 +117,7 @@ def test_a_trial_keeps_its_fields(tmp_path):
 
 def test_a_folder_keeps_the_forests(tmp_path):
     model = replace(FORESTS[0], provenance=Provenance("library", "1.2", "ab"))
-    X = np.zeros((4, 9))
+    X = np.zeros((4, 10))
     made = forestc.compile(model, X, tmp_path / "out", targets="c", missing="always").design
     read = forestc.open_design(tmp_path / "out")
     assert read.model.always_missing and read.model.carried == model.carried

@@ -49,6 +49,7 @@ class Language:
     slice: str  # format of bits of a word, from its name and the indices of the highest and the lowest
     operators: tuple[str, str, str]  # not, and, or of single bits
     test: tuple[str, str, str]  # formats of a set test: one equality, the separator, the whole
+    test_bit: tuple[str, str] | None  # formats of the tests that a bit is 0, and is 1; None: as of other words
     literal: Callable[[int, WordType], str]
     part: Callable[[WordType, int], str]  # a word of port x, from its type and first bit
     less: Callable[[str, str, WordType], str]  # the comparison of two words
@@ -160,6 +161,8 @@ class CoreWriter:
                     (operators[0], operators[1]),
                 )
             case ir.InSet(a, members):
+                if types[a].width == 1 and len(members) == 1 and language.test_bit is not None:
+                    return language.test_bit[members[0] & 1].format(names[a])
                 equal, between, whole = language.test
                 tests = (equal.format(names[a], language.literal(member, types[a])) for member in members)
                 return whole.format(between.join(tests))

@@ -324,7 +324,18 @@ class Forest:
         return tuple(self.place(feature.column) for feature in self.features)
 
     def place(self, column: int) -> int:
-        """Returns the index of a column of the source in rows of `width` columns."""
+        """Finds a column of the source's rows in rows of `width` columns.
+
+        Parameters
+        ----------
+        column : int
+            Index in the source's rows, from 0. The forest must carry it.
+
+        Returns
+        -------
+        int
+            Its index, from 0.
+        """
         return bisect_left(self.carried, column) if self.carried else column
 
     @property

@@ -66,6 +66,7 @@ VERILOG = Language(
     slice="{0}[{1}:{2}]",
     operators=("~", "&", "|"),
     test=("({} == {})", " | ", "{}"),
+    test_bit=None,
     literal=_literal,
     part=lambda word, at: f"x[{at + word.width - 1}:{at}]",
     less=_less,

@@ -83,6 +83,7 @@ VHDL = Language(
     slice="{0}({1} downto {2})",
     operators=("not ", "and", "or"),
     test=("{} = {}", " or ", "'1' when {} else '0'"),
+    test_bit=("not {}", "{}"),
     literal=_literal,
     part=lambda word, at: part(word, "x", at),
     less=_less,
