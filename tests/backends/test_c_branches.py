@@ -33,4 +33,4 @@ def test_a_row_falls_through_to_a_side_that_most_rows_take(cover, first):
     (tree,) = forest.trees
     tree = replace(tree, cover=None if cover is None else np.array(cover, dtype=np.float64))
     text = c.emit(replace(forest, trees=(tree,)))["m.h"]
-    assert re.search(r"m_tree_0\(.*\n\{\n +if \(x\[0\] (.*)\) \{", text)[1] == first
+    assert re.search(r"m_tree_0\(.*\n\{\n.*\n +if \(x\[0\] (.*)\) \{", text)[1] == first

@@ -73,8 +73,8 @@ class BranchesInC:
             below, above = low, high
         else:
             below, above = (f"({score})(sum {sign} {constant(turn)})" for sign in "+-")
-        lines = [f"const {score} sum = ({score})(a + b);", f"if (sum < {low}) {{", f"    return {below};", "}"]
-        lines.append(f"return sum > {high} ? {above} : sum;")
+        lines = [f"const {score} sum = ({score})(a + b);"]
+        lines.append(f"return (sum < {low}) ? {below} : ((sum > {high}) ? {above} : sum);")
         return TreeText(f"{self.context.prefix}_add", score, f"{score} a, {score} b", lines)
 
     def _typed_product(self) -> TreeText:
@@ -112,6 +112,7 @@ class BranchesInC:
             if len(ends) == 1 and all(len(forest.trees[index].outputs) == 1 for index in asked):
                 (end,) = ends
                 calls = [f"{self._name(index)}(x) == {constant(end)}" for index in asked]
+                calls = [f"({call})" for call in calls] if len(calls) > 1 else calls
                 lines += [f"if ({calls[0]}", *(f"    || {call}" for call in calls[1:])]
                 lines[-1] += ") {"
                 lines += [f"    {target} = {constant(bias + end)};", "}"]
@@ -138,6 +139,7 @@ class BranchesInC:
         forest, score = self.context.forest, self.context.score
         tree, single = forest.trees[index], len(forest.trees[index].outputs) == 1
         body = nested(forest, index, self.context.conditions.of, lambda node: self._leaf(tree, node, single))
+        body = [f"{score} leaf;", *body, "return leaf;"] if single else body
         # An unused argument gets a `(void)` statement, which silences compilers.
         for argument in ("x",) if single else ("x", "scores"):
             if not any(f"{argument}[" in line or f"{argument}->" in line for line in body):
@@ -149,14 +151,14 @@ class BranchesInC:
     def _leaf(self, tree: Tree, node: int, single: bool) -> list[str]:
         values = tree.values[tree.leaf[node]].tolist()
         if single:
-            return [f"return {constant(values[0])};"]
+            return [f"leaf = {constant(values[0])};"]
         forest, lines = self.context.forest, list[str]()
         for output, value in zip(tree.outputs, values, strict=True):
             if not forest.adds:
                 lines += self._taken(f"scores[{output}]", constant(value + int(forest.bias[output])))
             elif value:
                 lines.append(f"scores[{output}] = ({self.context.score})(scores[{output}] + {constant(value)});")
-        return [*lines, "return;"]
+        return lines or ["/* This leaf adds nothing. */"]
 
 
 def branches(context: TreeContext) -> BranchesInC:
@@ -182,15 +184,14 @@ def nested(
     sizes = _subtree_sizes(tree)
     cover = [0.0] * tree.size if tree.cover is None else tree.cover.tolist()
     body: list[str] = []
-    stack: list[tuple[str, int, int]] = [("node", 0, 0)]
+    stack = [("", 0, 0)]  # (C before the node, node, depth)
     while stack:
-        what, node, depth = stack.pop()
+        before, node, depth = stack.pop()
         indent = "    " * depth
-        if what == "close":
-            body.append(f"{indent}}}")
-            continue
         if tree.left[node] == LEAF:
-            body += [indent + line for line in leaf(node)]
+            inner = indent + "    " * bool(before)
+            lines = [inner + line for line in leaf(node)]
+            body += [f"{indent}{before}{{", *lines, f"{indent}}}"] if before else lines
             continue
         left, right = int(tree.left[node]), int(tree.right[node])
         condition = condition_of(conditions[node])
@@ -198,8 +199,8 @@ def nested(
         if cover[left] < cover[right] if hot else sizes[left] > sizes[right]:
             left, right = right, left
             condition = _negated(condition)
-        body.append(f"{indent}if ({condition}) {{")
-        stack += [("node", right, depth), ("close", 0, depth), ("node", left, depth + 1)]
+        body.append(f"{indent}{before}if ({condition}) {{")
+        stack += [("} else ", right, depth), ("", left, depth + 1)]
     return body
 
 

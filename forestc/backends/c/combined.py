@@ -63,7 +63,7 @@ class CombinedScores:
         threshold = int(part.decision.threshold)
         if threshold <= lowest or threshold > highest:
             return f"{int(threshold <= lowest)}u"
-        return f"({label_type(self.forest)})({scores}[{part.stop - 1}] >= {constant(threshold)})"
+        return f"({label_type(self.forest)})(({scores}[{part.stop - 1}] >= {constant(threshold)}) ? 1u : 0u)"
 
     def _votes(self) -> list[str]:
         forest = self.forest
@@ -80,11 +80,14 @@ class CombinedScores:
             return self._means()
         lines, sums = [], []
         for index, part in enumerate(forest.parts):
+            if not forest.integer_weights[index]:
+                continue
             cuts = ", ".join(map(constant, part.curves[0]))
             lines.append(f"static const {self.score} curve_{index}[{steps}] = {{{cuts}}};")
         for index, weight in enumerate(self.forest.integer_weights):
             level = f"{self.prefix}_level(sums[{forest.parts[index].start}], curve_{index}, {steps})"
-            sums.append(f"scores[1] = ({self.score})(scores[1] + {constant(weight)} * {level});")
+            if weight:
+                sums.append(f"scores[1] = ({self.score})(scores[1] + {_times(weight, level)});")
         lines += [f"{self.score} sums[{forest.n_outputs}];", f"{self.prefix}_sums(x, sums);", "scores[1] = 0;", *sums]
         total = steps * sum(self.forest.integer_weights)
         return [*lines, f"scores[0] = ({self.score})({constant(total)} - scores[1]);"]
@@ -95,6 +98,8 @@ class CombinedScores:
         forest, steps, score, classes = self.forest, self.forest.steps, self.score, len(self.forest.classes)
         curves, body = [], []
         for index, (part, weight) in enumerate(zip(forest.parts, self.forest.integer_weights, strict=True)):
+            if not weight:
+                continue
             values = [f"sums[{part.start + k}]" for k in range(classes)]
             if part.curves and part.link.kind == "softmax":
                 body.append(f"{self.prefix}_below_largest(&sums[{part.start}], {classes});")
@@ -110,7 +115,7 @@ class CombinedScores:
             elif part.curves and part.link.kind in ("softmax", "shares"):
                 body.append(f"{self.prefix}_shares(levels, {classes}, {steps});")
             for k, value in enumerate(values):
-                body.append(f"scores[{k}] = ({score})(scores[{k}] + {constant(weight)} * ({score}){value});")
+                body.append(f"scores[{k}] = ({score})(scores[{k}] + {_times(weight, f'({score}){value}')});")
         return [
             *curves,
             f"{score} sums[{forest.n_outputs}];",
@@ -125,3 +130,7 @@ class CombinedScores:
         if self.forest.combined and part not in self.forest.parts:
             return 0, max(1, self.forest.steps) * sum(self.forest.integer_weights)
         return reach_of(self.forest, part.stop - 1)
+
+
+def _times(weight: int, value: str) -> str:
+    return value if weight == 1 else f"({constant(weight)} * {value})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from forestc.backends.c.inputs import Inputs
@@ -37,7 +38,7 @@ class ConditionsInC:
                 if self.float_of(index) is None and not missing_left:
                     return inside  # the word for missing is the highest, so it is not below the threshold
             case OneOf(codes):
-                inside = " || ".join(self._equal(index, code) for code in codes) or "0"
+                inside = _joined("||", [self._equal(index, code) for code in codes])
                 if absent is not None and not missing_left:
                     return inside
             case InSpans(cuts):
@@ -45,17 +46,17 @@ class ConditionsInC:
                     self._span(index, int(low), None if high is None else int(high))
                     for low, high in zip(cuts[::2], [*cuts[1::2], None], strict=False)
                 ]
-                inside = f"({' || '.join(spans)})" if spans else "0"
+                inside = _joined("||", spans)
         if absent is None:
             return inside
-        return f"{inside} || {absent}" if missing_left else f"{inside} && !({absent})"
+        return _joined("||", [inside, absent]) if missing_left else _joined("&&", [inside, _negated(absent)])
 
     def _span(self, index: int, low: int, high: int | None) -> str:
         """Returns C for `low <= word < high`; None means no upper bound."""
         if high == low + 1:
             return self._equal(index, low)
-        start = f"!({self._below(index, low)})"
-        return start if high is None else f"({start} && ({self._below(index, high)}))"
+        start = _negated(self._below(index, low))
+        return start if high is None else _joined("&&", [start, self._below(index, high)])
 
     def _below(self, index: int, threshold: int) -> str:
         feature, kind = self.inputs.forest.features[index], self.float_of(index)
@@ -98,3 +99,16 @@ class ConditionsInC:
         """Returns the name of the C function that gives a float's bits as an integer. sign: "u" for an unsigned
         integer."""
         return f"{self.prefix}_{sign}bits{kind.bits}"
+
+
+def _joined(operator: str, parts: Sequence[str]) -> str:
+    """Returns parts of a condition joined by && or ||, without those that change nothing."""
+    neutral, decisive = "10" if operator == "&&" else "01"
+    parts = [part for part in parts if part != neutral]
+    if decisive in parts or not parts:
+        return decisive if parts else neutral
+    return parts[0] if len(parts) == 1 else f" {operator} ".join(f"({part})" for part in parts)
+
+
+def _negated(part: str) -> str:
+    return {"0": "1", "1": "0"}.get(part, f"!({part})")

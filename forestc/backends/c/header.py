@@ -6,6 +6,8 @@ For every input, the C gives the labels and scores of the quantized forest.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
 
 from forestc.backends.c.choice import check, chosen_layout
 from forestc.backends.c.combined import CombinedScores
@@ -13,11 +15,23 @@ from forestc.backends.c.inputs import inputs_of
 from forestc.backends.c.layouts import LAYOUTS, trees_in_c
 from forestc.backends.c.options import COptions
 from forestc.backends.c.quantizer import code_functions, hash_functions, quantizer, row_type
+from forestc.backends.c.tables import readers
 from forestc.backends.c.trees import TreeContext
-from forestc.backends.c.types import FLOATS, asserted, constant, label_type, labels_are_text, score_type, size_of
+from forestc.backends.c.types import (
+    FLOATS,
+    asserted,
+    compared,
+    constant,
+    int_type,
+    label_type,
+    labels_are_text,
+    score_type,
+    size_of,
+)
 from forestc.backends.c.values import TABLE, shown
 from forestc.backends.names import c_string, feature_name, identifier, plain
 from forestc.forest.ir import Feature, Forest, Part
+from forestc.forest.numbers import Fixed, word_range
 from forestc.forest.words import word_note
 from hdl_templates import render
 
@@ -89,6 +103,7 @@ class Header:
             "element": inputs.kind(0),
             "row_step": 1 if inputs.struct else f"{self.macro}_INPUTS",
             "asserts": self._asserts(),
+            "ranges": [] if raw else self._ranges(),
             "x_in": TreeContext(self.prefix, inputs, self.score).x,
             "x_out": f"{inputs.type} *x" if inputs.struct else f"{inputs.type} x[{self.macro}_INPUTS]",
             "needs_floats": (raw and bool(inputs.floats)) or self.row is not None,
@@ -100,8 +115,36 @@ class Header:
         codes = code_functions(self.model, self.prefix, raw=self.options.raw)
         if self.row is None:
             return {"n_columns": 0, "quantizer": None, "codes": codes, "code_type": "int32_t"}
-        words = quantizer(self.forest, self.prefix, self.row, self.inputs.place, self.inputs.kind)
-        return {"n_columns": max(1, self.forest.columns), "quantizer": words, "codes": codes, "code_type": "int32_t"}
+        return {
+            "n_columns": max(1, self.forest.columns),
+            "quantizer": self.quantizer,
+            "codes": codes,
+            "code_type": "int32_t",
+        }
+
+    @cached_property
+    def quantizer(self) -> dict[str, Any] | None:
+        """The variables of the quantizer's template; None without one."""
+        if self.row is None:
+            return None
+        return quantizer(self.forest, self.prefix, self.row, self.inputs.place, self.inputs.kind)
+
+    def _ranges(self) -> list[str]:
+        """Returns C statements that set `inside` to 0 if a word is out of its feature's range."""
+        ranges = list[tuple[str, str]]()  # (place in x, test)
+        for index, feature in enumerate(self.forest.features):
+            span, kind = word_range(feature.number, feature.missing), self.inputs.kind(index)
+            full = Fixed(8 * size_of(kind), 0, kind.startswith("i"))
+            ends = word_range(full, False)
+            tests = [f">= {compared(span.low, kind)}"] * (span.low > ends.low)
+            tests += [f"<= {compared(span.top, kind)}"] * (span.top < ends.high)
+            ranges += [(self.inputs.place(index), test) for test in tests]
+        alike = list(dict.fromkeys(test for _, test in ranges))
+        count = len(self.forest.features)
+        if self.inputs.struct or len(ranges) != count * len(alike):
+            return [f"inside = ({place} {test}) ? inside : 0;" for place, test in ranges]
+        loop = [f"    inside = (x[k] {test}) ? inside : 0;" for test in alike]
+        return [f"{int_type(0, count)} k;", f"for (k = 0u; k < {count}u; k++) {{", *loop, "}"] if loop else []
 
     def _outputs(self) -> dict[str, object]:
         forest = self.forest
@@ -117,13 +160,21 @@ class Header:
     def _trees(self) -> dict[str, object]:
         context = TreeContext(self.prefix, self.inputs, self.score)
         code, separate = trees_in_c(self.layout, context), LAYOUTS[self.layout].separate
+        tables, trees = code.declarations(), code.functions()
+        sums = code.sums("sums" if self.combined.kind else "scores")
+        numbers = any(part.classes and not labels_are_text(part) for part in self.forest.targets)
+        label = [f"{self.prefix}_read_int64_t("] * numbers
+        words = [] if self.quantizer is None else [*self.quantizer["tables"], *self.quantizer["lines"]]
+        bodies = (line for tree in trees for line in tree.body)
         return {
+            "flash": numbers or any("_FLASH = {" in line for line in [*tables, *words]),
+            "readers": readers(self.prefix, [*tables, *bodies, *sums, *label, *words]),
             "compared_floats": self.inputs.floats if any(len(tree.inner) for tree in self.forest.trees) else [],
-            "tables": code.declarations(),
-            "trees": code.functions(),
+            "tables": tables,
+            "trees": trees,
             "separate": separate,
             "tree_is": f"{self.macro}_TREE" if separate else "static inline",
-            "sums_body": code.sums("sums" if self.combined.kind else "scores"),
+            "sums_body": sums,
         }
 
     def _place(self, index: int) -> str:
@@ -140,8 +191,8 @@ class Header:
         ]
         if self.forest.features and not self.inputs.struct:
             last = self._place(len(self.forest.features) - 1)
-            sign = "<" if self.options.raw else "+ 1 =="
-            lines.append(asserted(self.prefix, f"{last} {sign} {self.macro}_INPUTS", "inputs_are_all_there"))
+            holds = f"{last} <" if self.options.raw else f"({last} + 1) =="
+            lines.append(asserted(self.prefix, f"{holds} {self.macro}_INPUTS", "inputs_are_all_there"))
         return lines
 
     def _target(self, index: int) -> dict[str, object]:

@@ -78,8 +78,8 @@ class LeafSums:
             return [
                 f"{at} at = ({at})({leaf} * {width}u);" if width > 1 else f"{at} at = {leaf};",
                 f"{int_type(0, width)} k;",
-                f"for (k = 0; k < {width}; k++) {{",
-                f"    {target} = {self._sum(target, self.flash.read('leaf_values', 'at + k'))};",
+                f"for (k = 0; k < {width}u; k++) {{",
+                *self._sum(target, self.flash.read("leaf_values", "at + k")),
                 "}",
             ]
         target = f"{into}[output & {self._last - 1}u]"
@@ -88,16 +88,19 @@ class LeafSums:
             f"{self.flash.kinds['outputs']} output;",
             "do {",
             f"    output = {self.flash.read('outputs', 'at')};",
-            f"    {target} = {self._sum(target, self.flash.read('leaf_values', 'at'))};",
+            *self._sum(target, self.flash.read("leaf_values", "at")),
             "    at++;",
             f"}} while (output < {self._last}u);",
         ]
 
-    def _sum(self, target: str, value: str) -> str:
-        """Returns a C expression for the sum of a score and a leaf's value, without signed overflow."""
-        unsigned = f"u{self.score}"
-        whole = self.flash.kinds.get("leaf_values") == unsigned
-        return f"({self.score})({f'({unsigned})' * whole}{target} + {value})"
+    def _sum(self, target: str, value: str) -> list[str]:
+        """Returns C statements that add a leaf's value to a score, without signed overflow."""
+        unsigned, kind = f"u{self.score}", self.flash.kinds.get("leaf_values")
+        if kind == unsigned:
+            total = f"const {unsigned} sum = ({unsigned})(({unsigned}){target} + {value});"
+            return [f"    {total}", f"    {target} = ({self.score})sum;"]
+        cast = "" if kind and kind.startswith("i") else f"({self.score})"
+        return [f"    {target} = ({self.score})({target} + {cast}{value});"]
 
     def _added(self, into: str, leaf: str) -> list[str]:
         """Returns C that adds the values of all trees, for trees with one output each, sorted by output."""
@@ -109,13 +112,13 @@ class LeafSums:
             count, loop = int(counts[0]), f"for (tree = 0; tree < {len(trees)}u; tree++) {{"
             if count & (count - 1) == 0:
                 element = f"{into}[tree / {count}u]"
-                return [loop, f"    {element} = {self._sum(element, value)};", "}"]
+                return [loop, *self._sum(element, value), "}"]
             index = int_type(0, len(trees))
             return [  # Counting outputs avoids divisions, which may be library calls.
                 f"{index} output = 0;",
                 f"{index} left = {count};",
                 loop,
-                f"    {into}[output] = {self._sum(f'{into}[output]', value)};",
+                *self._sum(f"{into}[output]", value),
                 "    left--;",
                 "    if (left == 0u) {",
                 f"        left = {count};",
@@ -129,7 +132,7 @@ class LeafSums:
                 target = f"{into}[{output}]"
                 lines += [
                     f"for (; tree < {end}u; tree++) {{",
-                    f"    {target} = {self._sum(target, value)};",
+                    *self._sum(target, value),
                     "}",
                 ]
             begin = end

@@ -47,12 +47,12 @@ class NodesInC:
     def _walk(self) -> list[str]:
         nodes, flash = self.nodes, self.flash
         wide, count = nodes.code == "wide", nodes.leaves.count
-        read = f"{flash.prefix.upper()}_READ{16 if wide else 8}"
+        read = f"{flash.prefix}_read_{flash.kinds['nodes']}"
         if nodes.code == "split":
-            threshold = f"{read}(node + 1)"
+            threshold = f"{read}(&node[1])"
             if nodes.threshold_bytes == 2:
-                threshold = f"({threshold} | {read}(node + 2) << 8)"
-            if self.slots.kind not in ("uint8_t", "int8_t", "uint16_t", "int16_t"):
+                threshold = f"({threshold} | ({read}(&node[2]) << 8))"
+            if self.slots.kind != flash.kinds["nodes"]:
                 threshold = f"({self.slots.kind}){threshold}"
             test = f"slots[symbol] < {threshold}"
         else:

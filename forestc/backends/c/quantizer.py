@@ -3,14 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, assert_never, get_args
 
-from forestc.backends.c.types import FLOATS, FloatType, constant
+from forestc.backends.c.tables import FlashTables
+from forestc.backends.c.types import FLOATS, FloatType, constant, int_type
 from forestc.backends.names import c_string, feature_name, plain
 from forestc.errors import OptionError, opt
 from forestc.forest.ir import Feature, Forest
 from forestc.forest.numbers import FLOAT32, Category, Fixed, Float, Ordered, Rounding, word_range
+
+LOOPED = 8  # words from which a loop over tables is smaller than a call for each
 
 
 def row_type(forest: Forest, name: str) -> FloatType:
@@ -27,8 +31,13 @@ def quantizer(
     """Returns the variables of the quantizer's template.
     target: returns the C variable for a feature's word, given the feature's index.
     kind: returns the C type of this variable."""
-    writer = _Quantizer(forest, prefix, row)
-    lines = [f"{target(k)} = ({kind(k)}){writer.word(f)};" for k, f in enumerate(forest.features)]
+    writer, flash = _Quantizer(forest, prefix, row), FlashTables(prefix)
+    words = [writer.word(f) for f in forest.features]
+    alike = len({word.text for word in words}) == 1 and target(0) == "x[0]" and len(words) >= LOOPED
+    if alike:
+        lines = _looped(words, kind(0), flash)
+    else:
+        lines = [f"{target(k)} = ({kind(k)}){word.unrolled};" for k, word in enumerate(words)]
     halves = f" && !({row.halves_turned})" if row.halves_turned else ""
     return {
         "row": row,
@@ -41,8 +50,38 @@ def quantizer(
         "infinity": row.infinity,
         "sign": 1 << (row.bits - 1),
         "bias": row.exponent + row.digits - 2,
+        "tables": flash.text,
         "lines": lines or ["(void)row;", f"{target(0)} = 0;"],
     }
+
+
+@dataclass(frozen=True)
+class _Word:
+    """A C expression for a feature's word."""
+
+    text: str  # with {0}, {1}, ... for its numbers
+    numbers: tuple[tuple[int, str], ...]  # (value, its constant in C)
+
+    @property
+    def unrolled(self) -> str:
+        return self.text.format(*(written for _, written in self.numbers))
+
+
+def _looped(words: Sequence[_Word], kind: str, flash: FlashTables) -> list[str]:
+    """Returns C that computes words of one text by a loop over tables of their numbers. kind: C type of words."""
+    reads = []
+    for number, entries in enumerate(zip(*(word.numbers for word in words), strict=True)):
+        values, written = [value for value, _ in entries], entries[0][1]
+        if number == 0 and values == list(range(len(words))):
+            written = "k"
+        elif len(set(values)) > 1:
+            low = 0 if entries[0][1].startswith("UINT") or number == 0 else -1
+            flash.add(f"row_{number}", values, int_type(min(low, *values), max(values)))
+            written = flash.read(f"row_{number}", "k")
+        reads.append(written)
+    index = int_type(0, len(words))
+    call = words[0].text.format(*reads)
+    return [f"{index} k;", f"for (k = 0u; k < {len(words)}u; k++) {{", f"    x[k] = ({kind}){call};", "}"]
 
 
 def code_functions(forest: Forest, prefix: str, raw: bool = False) -> list[dict[str, Any]]:
@@ -110,6 +149,10 @@ def _name(label: str) -> str:
     return "0" if "\0" in label else c_string(label)
 
 
+def _plain(value: int) -> tuple[int, str]:
+    return value, constant(value)
+
+
 class _Quantizer:
     """Writer of C expressions for words. used: the C helper functions that they call."""
 
@@ -121,22 +164,21 @@ class _Quantizer:
         self.wide = 32 if small and row.bits == 32 else 64
         self.used: set[str] = set()
 
-    def word(self, feature: Feature) -> str:
+    def word(self, feature: Feature) -> _Word:
         number, narrow = feature.number, feature.raw == FLOAT32
         span = word_range(number, feature.missing)
         if isinstance(feature.raw, Fixed):
             return self._typed(feature, feature.raw)
         match number:
             case Fixed(_, fraction):
-                limits = f"{fraction}, {self._size(-span.low)}, {self._size(span.high)}, {constant(span.top)}"
-                return self._call("fixed", self._bits(feature, self.row.bits, narrow), limits)
+                limits = [(fraction, str(fraction)), self._size(-span.low), self._size(span.high), _plain(span.top)]
+                return self._word("fixed", feature, self.row.bits, narrow, limits)
             case Category(count, rounding):
                 which = {"none": "code", "floor": "code_floor", "trunc": "code_trunc"}[rounding]
                 self.used.add("fixed")
-                limits = f"{self._size(count)}, {constant(span.top)}"
-                return self._call(which, self._bits(feature, self.row.bits, narrow), limits)
+                return self._word(which, feature, self.row.bits, narrow, [self._size(count), _plain(span.top)])
             case Ordered(bits):
-                return self._call(f"key{bits}", self._bits(feature, bits, narrow), "")
+                return self._word(f"key{bits}", feature, bits, narrow, [])
             case Float():
                 raise OptionError(
                     f"{number} has no words", where="the C header's inputs", do="quantize the forest first"
@@ -144,7 +186,7 @@ class _Quantizer:
             case _:
                 assert_never(number)
 
-    def _typed(self, feature: Feature, raw: Fixed) -> str:
+    def _typed(self, feature: Feature, raw: Fixed) -> _Word:
         """Returns C for the word of a value that is first rounded to a fixed-point type."""
         number, span, own = feature.number, word_range(feature.number, feature.missing), word_range(raw, False)
         if not isinstance(number, Fixed) or not 0 <= (drop := raw.fraction - number.fraction) < 63:
@@ -154,19 +196,26 @@ class _Quantizer:
                 do=f"use {opt.c_quantizer:none}, or let the passes choose its format",
             )
         self.used.add("typed")
-        modes = f"{get_args(Rounding).index(raw.rounding)}, {int(raw.overflow == 'AP_WRAP')}"
-        ends = ", ".join(f"INT64_C({value})" for value in (own.low, own.high, span.low, span.high, span.top))
-        return self._call("typed", self._bits(feature, 64, False), f"{raw.fraction}, {modes}, {drop}, {ends}")
+        modes = (raw.fraction, get_args(Rounding).index(raw.rounding), int(raw.overflow == "AP_WRAP"))
+        ends = [(value, f"INT64_C({value})") for value in (own.low, own.high, span.low, span.high, span.top)]
+        numbers = [*((value, str(value)) for value in modes), (drop, f"UINT8_C({drop})"), *ends]
+        return self._word("typed", feature, 64, False, numbers)
 
-    def _bits(self, feature: Feature, width: int, narrow: bool) -> str:
-        """Returns C for the bit pattern of a feature's float, after the rounding that the model applies."""
-        text, bits = f"{self.prefix}_row_bits(&row[{feature.column}])", self.row.bits
+    def _word(self, name: str, feature: Feature, width: int, narrow: bool, numbers: Sequence[tuple[int, str]]) -> _Word:
+        """Returns a call of a helper function with the bits of a feature's float and further numbers."""
+        more = ", ".join(f"{{{place}}}" for place in range(1, len(numbers) + 1))
+        text = self._call(name, self._bits(width, narrow), more)
+        return _Word(text, ((feature.column, str(feature.column)), *numbers))
+
+    def _bits(self, width: int, narrow: bool) -> str:
+        """Returns C for the bit pattern of the float of column {0}, after the rounding that the model applies."""
+        text, bits = f"{self.prefix}_row_bits(&row[{{0}}])", self.row.bits
         if bits == 64 and (narrow or width == 32):
             text, bits = self._call("narrowed", text, ""), 32
         return self._call("widened", text, "") if bits < width else text
 
-    def _size(self, value: int) -> str:
-        return f"UINT{self.wide}_C({value})"
+    def _size(self, value: int) -> tuple[int, str]:
+        return value, f"UINT{self.wide}_C({value})"
 
     def _call(self, name: str, bits: str, more: str) -> str:
         self.used.add(name)

@@ -114,11 +114,12 @@ class RankedInC:
         def leaf(node: int) -> list[str]:
             number = numbers[node]
             if self._numbered:
-                return [f"return {number};"]
+                return [f"leaf = {number}u;"]
             value = int(table[number, 0]) if len(table) else number
-            return [f"return ({self._sum})(sum + {constant(value)});" if value else "return sum;"]
+            return [f"leaf = ({self._sum})(sum + {constant(value)});" if value else "leaf = sum;"]
 
-        body = nested(self.leaves.forest, index, self._condition, leaf)
+        result = self._number if self._numbered else self._sum
+        body = [f"{result} leaf;", *nested(self.leaves.forest, index, self._condition, leaf), "return leaf;"]
         takes = [] if self._numbered else [f"{self._sum} sum"]
         if self._reads_x:
             takes.append(self.slots.x)
@@ -130,9 +131,7 @@ class RankedInC:
                 body.insert(0, "(void)slots;")
             if self._far and not any(f"{self._macro('FAR')}(" in line for line in body):
                 body.insert(0, f"(void){self._macro('FAR')}({REACH});")
-        return TreeText(
-            f"{self.flash.prefix}_tree_{index}", self._number if self._numbered else self._sum, ", ".join(takes), body
-        )
+        return TreeText(f"{self.flash.prefix}_tree_{index}", result, ", ".join(takes), body)
 
 
 def ranked(context: TreeContext) -> RankedInC | None:

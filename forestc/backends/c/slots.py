@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from forestc.backends.c.conditions import ConditionsInC
 from forestc.backends.c.inputs import Inputs
 from forestc.backends.c.tables import FlashTables
-from forestc.backends.c.types import FLOATS, constant, int_type, word_type
+from forestc.backends.c.types import FLOATS, compared, int_type, word_type
 from forestc.forest.numbers import word_range
 from forestc.layouts.slots import FeatureSlot, Slots
 from hdl_templates import render
@@ -90,13 +90,13 @@ class SlotsInC:
             loop += self._ranks(input_kind, ranked)
         for index, slot in enumerate(self.slots.slots):
             if slot.condition is not None:
-                body.append(f"slots[{index}] = ({kind})!({self.conditions.of(slot.condition)});")
+                body.append(f"slots[{index}] = {self._chosen(self.conditions.of(slot.condition), '01')};")
             elif not self.slots.ranked:
                 value, absent = f"({kind}){self.inputs.place(slot.feature)}", self.conditions.absent(slot.feature)
                 if slot.missing_low and absent is not None:
                     feature = forest.features[slot.feature]
-                    lowest = constant(word_range(feature.number, feature.missing).low)
-                    value = f"({kind})({absent} ? {lowest} : {self.inputs.place(slot.feature)})"
+                    lowest = compared(word_range(feature.number, feature.missing).low, self.inputs.kind(slot.feature))
+                    value = f"({kind})(({absent}) ? {lowest} : {self.inputs.place(slot.feature)})"
                 body.append(f"slots[{index}] = {value};")
         body = [*loop, *body]
         if not any("x[" in line or "x->" in line for line in body):
@@ -104,6 +104,13 @@ class SlotsInC:
         if not self.slots.slots:
             body.append("(void)slots;")
         return render("c/slots.h.j2", prefix=p, ranks=ranks, slot=kind, x=self.x, body=body).splitlines()
+
+    def _chosen(self, condition: str, values: str) -> str:
+        """Returns C for the first of two digits if the condition holds, otherwise for the second."""
+        sign = "u" * self.kind.startswith("u")
+        if condition in ("0", "1"):
+            return values[condition == "0"] + sign
+        return f"({self.kind})(({condition}) ? {values[0]}{sign} : {values[1]}{sign})"
 
     def _rank(self, kind: str, ranks: Sequence[tuple[int, FeatureSlot]]) -> dict[str, object]:
         """Returns the template variables of the C function that ranks values of one C type."""
@@ -115,11 +122,8 @@ class SlotsInC:
             "floats": floats,
             "missing": any(self.inputs.forest.features[slot.feature].missing for _, slot in ranks),
             "cut": self.flash.kinds[table],
-            "last": self.flash.read_at(table, "at + (count - step)"),
-            "steps": [
-                (1 << bit, self.flash.read_at(table, f"at + {(1 << bit) - 1}" if bit else "at"))
-                for bit in reversed(range(steps))
-            ],
+            "last": self.flash.read(table, "count - step", "cuts"),
+            "steps": [(1 << bit, self.flash.read(table, str((1 << bit) - 1), "at")) for bit in reversed(range(steps))],
         }
 
     def _ranks(self, kind: str, ranks: Sequence[tuple[int, FeatureSlot]]) -> list[str]:
@@ -132,13 +136,13 @@ class SlotsInC:
             return plain if floats is None else f"{self.conditions.bits_of(floats)}({value})"
 
         def low(rank: str, count: str) -> str:
-            return f"({self.kind})({rank} == {count} ? 0u : {rank});"
+            return f"({self.kind})(({rank} == {count}) ? 0u : {rank});"
 
         if self.inputs.struct:
             lines, first = list[str](), 0
             for index, slot in ranks:
                 value, count = key(self.inputs.place(slot.feature), kind), len(slot.cuts)
-                lines.append(f"slots[{index}] = {p}_rank_{kind}({value}, {table} + {first}, {count}u, {_step(slot)}u);")
+                lines.append(f"slots[{index}] = {p}_rank_{kind}({value}, &{table}[{first}], {count}u, {_step(slot)}u);")
                 if self._twin(index):
                     lines.append(f"slots[{index + 1}] = {low(f'slots[{index}]', f'{count}u')}")
                 first += count
@@ -154,7 +158,7 @@ class SlotsInC:
             f"for (k = 0; k < {len(ranks)}u; k++) {{",
             f"    {self.kind} count = {self.flash.read('counts', 'k')};",
             f"    {self.kind} rank = {p}_rank_{kind}({key(x)}, cuts, count, {self.flash.read('steps', 'k')});",
-            "    cuts += count;",
+            "    cuts = &cuts[count];",
             "    slots[place] = rank;",
             "    place++;",
             *(f"    {line}" for line in second),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -32,12 +33,13 @@ class FlashTables:
         head = f"static const {kind} {self.prefix}_{name}[{len(values)}] {self.prefix.upper()}_FLASH = {{"
         self.text += [head, *lines, line.rstrip(","), "};"]
 
-    def read(self, name: str, index: str) -> str:
-        """Returns a C expression for the entry of a table at an index."""
-        return self.read_at(name, f"{self.prefix}_{name} + {index}")
+    def read(self, name: str, index: str, array: str = "") -> str:
+        """Returns a C expression for the entry of a table at an index. array: C name of the table or of a pointer into
+        it."""
+        return f"{self.prefix}_read_{self.kinds[name]}(&{array or f'{self.prefix}_{name}'}[{index}])"
 
-    def read_at(self, name: str, address: str) -> str:
-        """Returns a C expression for the entry of a table at an address."""
-        kind = self.kinds[name]
-        text = f"{self.prefix.upper()}_READ{kind.strip('uint_')}({address})"
-        return f"({kind}){text}" if not kind.startswith("u") else text
+
+def readers(prefix: str, lines: Sequence[str]) -> list[tuple[str, int]]:
+    """Returns (C type, bits) of each function `PREFIX_read_TYPE` that lines of C call."""
+    found = set(re.findall(rf"\b{prefix}_read_(u?int(\d+)_t)\(", "\n".join(lines)))
+    return sorted((kind, int(bits)) for kind, bits in found)

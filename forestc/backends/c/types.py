@@ -155,8 +155,9 @@ class FloatType:
 
 
 def asserted(prefix: str, condition: str, name: str) -> str:
-    """Returns a static assertion in C. name: appears in the compiler's message."""
-    return f"{prefix.upper()}_ASSERT({condition}, {prefix}_{name});"
+    """Returns a static assertion in C: an array of a negative size if it fails. name: appears in the compiler's
+    message."""
+    return f"enum {{ {prefix}_{name} = sizeof(char[({condition}) ? 1 : -1]) }};"
 
 
 FLOATS = {

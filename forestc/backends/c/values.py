@@ -37,6 +37,11 @@ class ValuesInC:
     lines: list[str]  # statements that compute `out` from `scores`
 
     @property
+    def fraction(self) -> int:
+        """The number of fraction bits of an integer value."""
+        return 1 - math.frexp(self.step)[1]
+
+    @property
     def power(self) -> bool:
         """True if `lines` call the helper function for powers of 2."""
         return "_power(" in "".join(self.lines)
@@ -45,6 +50,11 @@ class ValuesInC:
     def capped(self) -> bool:
         """True if `lines` call the helper function that limits probabilities to 1."""
         return "_capped(" in "".join(self.lines)
+
+    @property
+    def shifted(self) -> bool:
+        """True if `lines` call the helper function that shifts an integer to the right."""
+        return "_shifted(" in "".join(self.lines)
 
     @property
     def declared(self) -> list[str]:
@@ -188,7 +198,7 @@ class _Target:
         body = [
             f"p = {power};",
             f"p = (uint32_t)((UINT64_C({1 << 62}) + ((UINT64_C({ONE}) + p) >> 1)) / (UINT64_C({ONE}) + p));",
-            f"p = @ {sign} 0 ? UINT32_C({ONE}) - p : p;",
+            f"p = (@ {sign} 0) ? (UINT32_C({ONE}) - p) : p;",
         ]
         return body, rate.error + UNIT / 2
 
@@ -207,7 +217,7 @@ class _Target:
         factor = round(math.ldexp(self.scale * ONE, drop))
         if drop < 1 or factor < 1:
             return None
-        product = f"((uint64_t)(@ < 0 ? 0 : @) * UINT64_C({factor}) + UINT64_C({1 << (drop - 1)})) >> {drop}"
+        product = f"(((uint64_t)((@ < 0) ? 0 : @) * UINT64_C({factor})) + UINT64_C({1 << (drop - 1)})) >> {drop}"
         body = [f"p = {self.prefix}_capped({product});"]
         return body, past + UNIT * (0.5 + most * 0.5 / 2.0**drop)
 
@@ -220,7 +230,7 @@ class _Target:
         lines += [
             f"best = {start};",
             f"for (k = 1; k < {width}; k++) {{",
-            f"    best = scores[{_from(start)}] > scores[best] ? {_from(start)} : best;",
+            f"    best = (scores[{_from(start)}] > scores[best]) ? ({_from(start)}) : best;",
             "}",
             "total = 0u;",
             f"for (k = 0; k < {width}; k++) {{",
@@ -273,9 +283,9 @@ class _Target:
         factor = round(math.ldexp(slope, fraction + drop))
         # C does not define right shifts of negative numbers, so an offset is added.
         start = (1 << 62) + (1 << (drop - 1)) - round(math.ldexp(self.part.link.shift, fraction + drop))
-        total = f"(uint64_t)((int64_t){value} * INT64_C({factor}) + INT64_C({start})) >> {drop}"
+        total = f"{self.prefix}_shifted(((int64_t){value} * INT64_C({factor})) + INT64_C({start}), {drop}u)"
         c_type = f"int{bits + 1}_t"
-        return c_type, f"({c_type})((int64_t)({total}) - INT64_C({1 << (62 - drop)}))", 2.0**-fraction, drop
+        return c_type, f"({c_type})({total} - INT64_C({1 << (62 - drop)}))", 2.0**-fraction, drop
 
     def _stored(self, text: str, count: int) -> list[str]:
         """Returns C that stores all outputs. text: C for one output, with @ for its score."""
