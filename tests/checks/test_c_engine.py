@@ -83,16 +83,16 @@ def test_names_of_categories_and_rows_become_words(library, inputs, row, tmp_pat
 
 
 MUTANTS = [
-    (r"shift \+ fraction - (\d+)", lambda m: f"shift + fraction - {int(m[1]) - 1}"),
+    (r"shift \+ fraction\) - (\d+)", lambda m: f"shift + fraction) - {int(m[1]) - 1}"),
     (r" \+ up;", lambda m: ";"),
-    (r"== UINT32_C\(0x7F800000\) \? 32", lambda m: "== UINT32_C(0x7F800000) ? -99"),
+    (r"== UINT32_C\(2139095040\)\) \? 32", lambda m: "== UINT32_C(2139095040)) ? -99"),
     (r"UINT32_C\(0\), UINT32_C\((\d+)\)", lambda m: f"UINT32_C(1), UINT32_C({m[1]})"),
-    (r"return absent;", lambda m: "return absent - 1;"),
+    (r"word = absent;", lambda m: "word = absent - 1;"),
     (r"above != -code", lambda m: "above == -1"),
     (r"cats_row_bits\(&row\[2\]\)", lambda m: "cats_row_bits(&row[3])"),
     (r'"red"', lambda m: '"rot"'),
-    (r"return 4;", lambda m: "return 3;"),
-    (r"return \*a == \*b;", lambda m: "return 1;"),
+    (r"code = 4;", lambda m: "code = 3;"),
+    (r"return \(a\[k\] == b\[k\]\)", lambda m: "return (1)"),
 ]
 
 
@@ -164,10 +164,10 @@ VALUE_MUTANTS = [
     (r"2977044472", lambda m: "2977000000"),
     (r"/ 3u", lambda m: "/ 2u"),
     (r"\* power\) >> 33", lambda m: "* power) >> 32"),
-    (r"t = distance \* rate", lambda m: "t = distance * (rate + (rate >> 16))"),
+    (r"distance \* rate,", lambda m: "distance * (rate + (rate >> 16)),"),
     (r"\(t >> 27\)", lambda m: "(t >> 26)"),
-    (r"return a > b \?", lambda m: "return a < b ?"),
-    (r"best = scores\[k\] > ", lambda m: "best = scores[k] < "),
+    (r"return \(a > b\) \?", lambda m: "return (a < b) ?"),
+    (r"best = \(scores\[k\] > ", lambda m: "best = (scores[k] < "),
     (r"\+ \(total >> 1\)\) / total", lambda m: ") / (total + 64u)"),
 ]
 
