@@ -76,6 +76,7 @@ class Runner:
     needs: str = "nothing"  # what must be installed
     sample: int = 0  # vectors of each origin that run by default; 0 for all
     stands_in_for: str = ""  # name of an engine; this one runs if that can't
+    asked: bool = False  # True to run only if the user names it or asks for all
 
 
 @dataclass(frozen=True)

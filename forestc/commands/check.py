@@ -96,7 +96,7 @@ def check(options: CheckOptions) -> CheckResult:
     left_out = (
         f"{name}: left out {engine.left_out} rows that the types of its inputs do not hold, as {engine.unfit}"
         for name, engine in engines.items()
-        if engine.left_out
+        if engine.unfit
     )
     sent = (
         f"{name}: {figures['rows_per_second']:,.0f} rows a second, {figures['resends']:,} requests sent again"
@@ -161,7 +161,8 @@ def _run_engines(
 ) -> tuple[dict[str, EngineResult], dict[str, int], CoverageOfVectors]:
     """Returns {engine: result}, {origin: number of vectors}, and the vectors' coverage of leaves."""
     files, forest = design.manifest["files"], design.forest
-    fitting = [name for name, own in RUNNERS.items() if (own.role in files if own.role else design.has_hardware)]
+    asked = [name for name, own in RUNNERS.items() if options.every or not own.asked]
+    fitting = [name for name in asked if (role in files if (role := RUNNERS[name].role) else design.has_hardware)]
     results = {name: EngineResult() for name in dict.fromkeys(options.engines or fitting) if name not in boards}
     all_of_it = options.every or bool(options.engines)
     samples = {} if all_of_it else {name: runner.sample for name, runner in RUNNERS.items()}

