@@ -123,7 +123,10 @@ class SlotsInC:
             "missing": any(self.inputs.forest.features[slot.feature].missing for _, slot in ranks),
             "cut": self.flash.kinds[table],
             "last": self.flash.read(table, "count - step", "cuts"),
-            "steps": [(1 << bit, self.flash.read(table, f"at + {(1 << bit) - 1}u" if bit else "at", "cuts")) for bit in reversed(range(steps))],
+            "steps": [
+                (1 << bit, self.flash.read(table, f"at + {(1 << bit) - 1}u" if bit else "at", "cuts"))
+                for bit in reversed(range(steps))
+            ],
         }
 
     def _ranks(self, kind: str, ranks: Sequence[tuple[int, FeatureSlot]]) -> list[str]:
