@@ -256,7 +256,7 @@ def test_the_help_of_compile_fits_two_screens(run, monkeypatch):
 def test_a_failed_check_has_status_3(run, work):
     assert run("compile", "ill.json", "--rows", "rows.csv", "--c-layout", "branches", "-o", "wrong")[0] == 0
     header = work / "wrong" / "c" / "ill.h"
-    header.write_text(header.read_text().replace("return 1;", "return 2;"))
+    header.write_text(header.read_text().replace("? 1u : 0u);", "? 2u : 0u);"))
     status, out, err = run("check", "wrong", "--rows", "rows.csv", "--engines", "netlist,c", "--json")
     assert status == 3
     assert json.loads(out)["differences"]["c"] > 0

@@ -89,7 +89,7 @@ def test_another_content_is_reported(folder, capfd):
     run(folder)
     header = folder / "c/ill.h"
     text = header.read_text()
-    header.write_text(text.replace("return 1;", "return 2;"))
+    header.write_text(text.replace("? 1u : 0u);", "? 2u : 0u);"))
     assert forestc.open_design(folder).last_check()["of_this_content"] is False
     with pytest.raises(SystemExit):
         main(["inspect", str(folder)])
