@@ -11,9 +11,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from forestc.backends.base import Artifact, artifacts
+from forestc.backends.c.branches import branches
 from forestc.backends.c.header import Header
 from forestc.backends.c.inputs import inputs_of, numpy_type
-from forestc.backends.c.layouts import trees_in_c
 from forestc.backends.c.options import COptions, c_options_of
 from forestc.backends.c.quantizer import row_type
 from forestc.backends.c.raw import TYPES, retyped
@@ -21,6 +21,7 @@ from forestc.backends.c.trees import TreeContext
 from forestc.backends.c.types import FLOATS, FloatType, label_type, score_type
 from forestc.backends.c.values import ValuesInC, shown
 from forestc.backends.names import identifier, python_module
+from forestc.backends.shared.bits import bits
 from forestc.forest.ir import Forest
 from forestc.forest.numbers import word_range
 from hdl_templates import render
@@ -109,7 +110,8 @@ class Library:
         )
         header, forest = Header(self.keyed, self.name, words), self.keyed
         inputs = inputs_of(forest, "words")
-        code = trees_in_c("branches", TreeContext(self.name, inputs, self.score))
+        context = TreeContext(self.name, inputs, self.score)
+        code = bits(context) or branches(context)
         sums, total = f"{self.name}_sum", forest.n_outputs
         view = header.view() | {
             "x_type": sums,

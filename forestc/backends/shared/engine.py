@@ -36,7 +36,7 @@ PLATFORMS = {
     "macos-arm64": ("lib{}.dylib", "aarch64-macos"),
     "windows-x86_64": ("{}.dll", "x86_64-windows-gnu"),
 }
-FLAGS = ("-std=c99", "-O3", "-shared", "-fPIC", "-fvisibility=hidden")
+FLAGS = ("-std=c99", "-O2", "-shared", "-fPIC", "-fvisibility=hidden")
 ELEMENTS = 1 << 22  # numbers of rows in memory at once
 
 
