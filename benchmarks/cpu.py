@@ -23,9 +23,9 @@ import numpy as np
 
 ROWS, REPEATS, FEW = 10_000, 7, 1_000  # rows at once; repeats; rows of a repeat one at a time from Python
 SLOW = 5e4  # ns of a row from which a library has one repeat in Python
-PEERS = ("lightgbm", "xgboost", "onnxruntime", "treelite", "tl2cgen", "lleaves", "pylignum")
 LOOP = Path(__file__).with_suffix(".c")  # a loop over rows, and how it calls each library
 Call = tuple[str, int, Any]  # the name in LOOP, the function's address, the library's handle
+Opened = tuple[Any, tuple[Call, Call] | None]  # a function of rows in Python; calls in C of one row and of many
 
 
 def linked(source: str, library: str, *objects: str) -> ctypes.CDLL:
@@ -38,57 +38,111 @@ def address(library: ctypes.CDLL, name: str) -> int:
     return ctypes.cast(library[name], ctypes.c_void_p).value or 0
 
 
-def opened(model: str, wide: int) -> tuple[dict[str, Any], dict[str, tuple[Call, Call]]]:
-    """Opens a model with its peers. Returns their functions of rows in Python, and their calls in C for one and many
-    rows."""
-    import lignum
+def _lightgbm(model: str, wide: int) -> Opened:
+    import lightgbm
+
+    library, booster, one = lightgbm.basic._LIB, lightgbm.Booster(model_file=model), ctypes.c_void_p()
+    how = (1, 0, -1, 1, wide, ctypes.c_char_p(b"num_threads=1"), ctypes.byref(one))
+    library.LGBM_BoosterPredictForMatSingleRowFastInit(booster._handle, *how)
+    single = ("lightgbm_one", address(library, "LGBM_BoosterPredictForMatSingleRowFast"), one)
+    many = ("lightgbm", address(library, "LGBM_BoosterPredictForMat"), booster._handle)
+    return lambda rows: booster.predict(rows, num_threads=1), (single, many)
+
+
+def _xgboost(model: str, _: int) -> Opened:
+    import xgboost
+
+    booster = xgboost.Booster({"nthread": 1}, model_file=model)
+    call = ("xgboost", address(xgboost.core._LIB, "XGBoosterPredictFromDense"), booster.handle)
+    return lambda rows: booster.inplace_predict(rows, validate_features=False), (call, call)
+
+
+def _lleaves(model: str, _: int) -> Opened:
+    import lleaves
+
+    leaves = lleaves.Model(model_file=model)
+    leaves.compile(cache="lleaves.o")
+    call = ("lleaves", address(linked("", "lleaves.so", "lleaves.o"), "forest_root"), None)
+    return lambda rows: leaves.predict(rows, n_jobs=1), (call, call)
+
+
+def _onnxruntime(model: str, wide: int) -> Opened:
     import onnxmltools
     import onnxruntime
-    import tl2cgen
-    import treelite
     from onnxmltools.convert.common.data_types import FloatTensorType
 
-    one, kind = ctypes.c_void_p(), [("x", FloatTensorType([None, wide]))]
+    settings, kind = onnxruntime.SessionOptions(), [("x", FloatTensorType([None, wide]))]
+    settings.intra_op_num_threads = settings.inter_op_num_threads = 1
     if model.endswith(".txt"):
         import lightgbm
-        import lleaves
 
-        lgb, booster = lightgbm.basic._LIB, lightgbm.Booster(model_file=model)
-        how = (1, 0, -1, 1, wide, ctypes.c_char_p(b"num_threads=1"), ctypes.byref(one))
-        lgb.LGBM_BoosterPredictForMatSingleRowFastInit(booster._handle, *how)
-        leaves = lleaves.Model(model_file=model)
-        leaves.compile(cache="lleaves.o")
-        root = ("lleaves", address(linked("", "lleaves.so", "lleaves.o"), "forest_root"), None)
-        many = ("lightgbm", address(lgb, "LGBM_BoosterPredictForMat"), booster._handle)
-        single = ("lightgbm_one", address(lgb, "LGBM_BoosterPredictForMatSingleRowFast"), one)
-        c = {"lightgbm": (single, many), "lleaves": (root, root)}
-        python = {
-            "lightgbm": lambda rows: booster.predict(rows, num_threads=1),
-            "lleaves": lambda rows: leaves.predict(rows, n_jobs=1),
-        }
-        graph, trees = onnxmltools.convert_lightgbm(booster, initial_types=kind), treelite.frontend.load_lightgbm_model
+        graph = onnxmltools.convert_lightgbm(lightgbm.Booster(model_file=model), initial_types=kind)
     else:
         import xgboost
 
-        booster, estimator = xgboost.Booster({"nthread": 1}, model_file=model), xgboost.XGBClassifier()
+        estimator = xgboost.XGBClassifier()
         estimator.load_model(model)
-        dense = ("xgboost", address(xgboost.core._LIB, "XGBoosterPredictFromDense"), booster.handle)
-        c = {"xgboost": (dense, dense)}
-        python = {"xgboost": lambda rows: booster.inplace_predict(rows, validate_features=False)}
-        graph, trees = onnxmltools.convert_xgboost(estimator, initial_types=kind), treelite.frontend.load_xgboost_model
-    read, fast, settings = trees(model), lignum.load(model), onnxruntime.SessionOptions()
-    fast.compile()
-    settings.intra_op_num_threads = settings.inter_op_num_threads = 1
+        graph = onnxmltools.convert_xgboost(estimator, initial_types=kind)
     session = onnxruntime.InferenceSession(graph.SerializeToString(), settings, providers=["CPUExecutionProvider"])
-    tl2cgen.export_lib(read, toolchain="gcc", libpath="tl2.so", params={"parallel_comp": 32})
+    return lambda rows: session.run(None, {"x": rows.astype(np.float32, copy=False)}), None
+
+
+def _trees(model: str) -> Any:
+    import treelite
+
+    kind = "lightgbm" if model.endswith(".txt") else "xgboost"
+    return getattr(treelite.frontend, f"load_{kind}_model")(model)
+
+
+def _treelite(model: str, _: int) -> Opened:
+    import treelite
+
+    read = _trees(model)
+    return lambda rows: treelite.gtil.predict(read, rows, nthread=1), None
+
+
+def _tl2cgen(model: str, _: int) -> Opened:
+    import tl2cgen
+
+    tl2cgen.export_lib(_trees(model), toolchain="gcc", libpath="tl2.so", params={"parallel_comp": 32})
     predictor = tl2cgen.Predictor("tl2.so", nthread=1)
-    walk = ("tl2cgen", address(ctypes.CDLL(str(Path("tl2.so").resolve())), "predict"), None)
-    return python | {
-        "pylignum": lambda rows: fast.predict(rows, n_jobs=1),
-        "treelite": lambda rows: treelite.gtil.predict(read, rows, nthread=1),
-        "onnxruntime": lambda rows: session.run(None, {"x": rows.astype(np.float32, copy=False)}),
-        "tl2cgen": lambda rows: predictor.predict(tl2cgen.DMatrix(rows)),
-    }, c | {"tl2cgen": (walk, walk)}
+    call = ("tl2cgen", address(ctypes.CDLL(str(Path("tl2.so").resolve())), "predict"), None)
+    return lambda rows: predictor.predict(tl2cgen.DMatrix(rows)), (call, call)
+
+
+def _pylignum(model: str, _: int) -> Opened:
+    import lignum
+
+    fast = lignum.load(model)
+    fast.compile()
+    return lambda rows: fast.predict(rows, n_jobs=1), None
+
+
+OPEN = {
+    "lightgbm": _lightgbm,
+    "xgboost": _xgboost,
+    "onnxruntime": _onnxruntime,
+    "treelite": _treelite,
+    "tl2cgen": _tl2cgen,
+    "lleaves": _lleaves,
+    "pylignum": _pylignum,
+}
+OF_ONE_KIND = {".json": ("lightgbm", "lleaves"), ".txt": ("xgboost",)}  # peers that read no models of these files
+
+
+def opened(model: str, wide: int) -> tuple[dict[str, Any], dict[str, tuple[Call, Call]]]:
+    """Opens a model with the peers that are installed. Returns their functions of rows in Python, and their calls in C
+    for one and many rows."""
+    python, c = dict[str, Any](), dict[str, tuple[Call, Call]]()
+    for name, by in OPEN.items():
+        if name not in OF_ONE_KIND[Path(model).suffix]:
+            try:
+                python[name], calls = by(model, wide)
+            except ImportError:
+                continue
+            if calls is not None:
+                c[name] = calls
+    return python, c
 
 
 def timed(name: str, model: str) -> dict[str, dict[str, float]]:
@@ -141,12 +195,13 @@ def measured(options: Any, case: Any) -> Any:
     import forestc
 
     with tempfile.TemporaryDirectory() as name:
-        found = [*options.peers.glob(f"{case['model']}.json"), *options.models.glob(f"{case['model']}.txt")]
-        model = found[0] if found else trained(Path(name) / "large.json", *((20, 3) if options.small else (1_000, 8)))
+        model = case_file(options, case["model"]) or trained(
+            Path(name) / "large.json", *((20, 3) if options.small else (1_000, 8))
+        )
         yield [model, LOOP], None
         design = forestc.compile(model, None, Path(name) / "out", targets="shared", level=0, name="m").design
         np.save(design.folder / "shared" / "rows.npy", rows_beside(design.model))
-        command = [options.peer / "bin" / "python", Path(__file__).resolve(), "--timed", "m", model.resolve()]
+        command = [python_of(options), Path(__file__).resolve(), "--timed", "m", model.resolve()]
         done = subprocess.run(command, cwd=design.folder / "shared", capture_output=True, text=True, check=False)
         if done.returncode:
             raise SystemExit(done.stdout + done.stderr)
@@ -154,8 +209,17 @@ def measured(options: Any, case: Any) -> Any:
     for way, ns in json.loads(done.stdout.splitlines()[-1]).items():
         best = min(ns.keys() - {"forestc"}, key=ns.__getitem__)
         what = {"called_from": way.split()[0], "rows_at_once": int(way.split()[1]), "ratio": ns["forestc"] / ns[best]}
-        rows.append({**case, **what, "best_peer": best, "forestc": ns["forestc"], **{p: ns.get(p) for p in PEERS}})
+        rows.append({**case, **what, "best_peer": best, "forestc": ns["forestc"], **{p: ns.get(p) for p in OPEN}})
     yield rows
+
+
+def case_file(options: Any, name: str) -> Path | None:
+    files = [(options.peers, f"{name}.json"), (options.models, f"{name}.txt")]
+    return next((folder / file for folder, file in files if folder and (folder / file).is_file()), None)
+
+
+def python_of(options: Any) -> Path:
+    return options.peer / "bin" / "python" if options.peer else Path(sys.executable)
 
 
 def trained(path: Path, trees: int, depth: int) -> Path:
@@ -175,22 +239,23 @@ def main() -> None:
     from ledger import Ledger
     from tools import arguments
 
-    parser = arguments(__doc__, "json", "peers!", "only")
-    for name, what in (("models", "a folder with lightgbm_nyc_taxi.txt"), ("peer", "the peers' virtual environment")):
-        parser.add_argument(f"--{name}", type=Path, required=True, metavar="DIR", help=what)
+    parser = arguments(__doc__, "json", "peers", "only")
+    parser.add_argument("--models", type=Path, metavar="DIR", help="a folder with lightgbm_nyc_taxi.txt")
+    parser.add_argument("--peer", type=Path, metavar="DIR", help="the peers' virtual environment, if it is another")
     options = parser.parse_args()
     ledger = Ledger("ns a row on one thread, from C and from Python", options)
-    freeze = [options.peer / "bin" / "python", "-m", "pip", "list", "--format=freeze"]
+    freeze = [python_of(options), "-m", "pip", "list", "--format=freeze"]
     listed = subprocess.run(freeze, capture_output=True, text=True, check=True).stdout.splitlines()
-    models = ("bc", "digits", "lightgbm_nyc_taxi", "1,000 trees of depth 8")
-    ledger.fill([{"model": name} for name in models if options.only in ("", name)], measured, options)
+    models = [name for name in ("bc", "digits", "lightgbm_nyc_taxi") if case_file(options, name)]
+    cases = [{"model": name} for name in (*models, "1,000 trees of depth 8") if options.only in ("", name)]
+    ledger.fill(cases, measured, options)
     tables = {
         f"from_{place.lower()}": [
             {"model": row["model"], **dict([*row.items()][2:-1])} for row in ledger.rows if row["called_from"] == place
         ]
         for place in ("C", "Python")
     }
-    ledger.show(**tables, peers=", ".join(line for line in listed if line.partition("==")[0] in (*PEERS, "llvmlite")))
+    ledger.show(**tables, peers=", ".join(line for line in listed if line.partition("==")[0] in (*OPEN, "llvmlite")))
 
 
 if __name__ == "__main__":

@@ -45,6 +45,8 @@ KEYS = ("title", "command", "golden", "rows")
 ORIGIN = {"commit", "date", "inputs", "tools", "made", "s"}
 DERIVED = {
     "exponents_in_nodes",
+    "from_c",
+    "from_python",
     "ranks",
     "steady",
     "summary",

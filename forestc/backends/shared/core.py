@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from forestc.backends.base import Artifact, artifacts
 from forestc.backends.c.branches import branches
@@ -17,6 +17,7 @@ from forestc.backends.c.inputs import inputs_of, numpy_type
 from forestc.backends.c.options import COptions, c_options_of
 from forestc.backends.c.quantizer import row_type
 from forestc.backends.c.raw import TYPES, retyped
+from forestc.backends.c.tables import readers
 from forestc.backends.c.trees import TreeContext
 from forestc.backends.c.types import FLOATS, FloatType, label_type, score_type
 from forestc.backends.c.values import ValuesInC, shown
@@ -113,7 +114,13 @@ class Library:
         context = TreeContext(self.name, inputs, self.score)
         code = bits(context) or branches(context)
         sums, total = f"{self.name}_sum", forest.n_outputs
-        view = header.view() | {
+        tables, functions, body = code.declarations(), code.functions(), code.sums("sums")
+        view: dict[str, Any] = header.view()
+        lines = [*tables, *body, *(line for tree in functions for line in tree.body)]
+        view |= {
+            "flash": True,
+            "readers": sorted({*view["readers"], *readers(self.name, lines)}),
+            "ranges": [],
             "x_type": sums,
             "element": self.score,
             "row_step": total,
@@ -121,8 +128,8 @@ class Library:
             "places": [(f"{self.name.upper()}_NONE", 0)],
             "asserts": [],
             "codes": [],
-            "tables": [f"typedef {inputs.kinds[0]} {inputs.type};", *code.declarations()],
-            "trees": code.functions(),
+            "tables": [f"typedef {inputs.kinds[0]} {inputs.type};", *tables],
+            "trees": functions,
             "sums_body": [
                 "int k;",
                 f"for (k = 0; k < {total}; k++) {{",
@@ -138,7 +145,7 @@ class Library:
             score=self.score,
             sums=total,
             highest=word_range(forest.features[0].number, True).top if forest.features else 0,
-            body=code.sums("sums"),
+            body=body,
         )
 
 
