@@ -201,7 +201,7 @@ def measured(options: Any, case: Any) -> Any:
         yield [model, LOOP], None
         design = forestc.compile(model, None, Path(name) / "out", targets="shared", level=0, name="m").design
         np.save(design.folder / "shared" / "rows.npy", rows_beside(design.model))
-        command = [python_of(options), Path(__file__).resolve(), "--timed", "m", model.resolve()]
+        command = [options.peer, Path(__file__).resolve(), "--timed", "m", model.resolve()]
         done = subprocess.run(command, cwd=design.folder / "shared", capture_output=True, text=True, check=False)
         if done.returncode:
             raise SystemExit(done.stdout + done.stderr)
@@ -216,10 +216,6 @@ def measured(options: Any, case: Any) -> Any:
 def case_file(options: Any, name: str) -> Path | None:
     files = [(options.peers, f"{name}.json"), (options.models, f"{name}.txt")]
     return next((folder / file for folder, file in files if folder and (folder / file).is_file()), None)
-
-
-def python_of(options: Any) -> Path:
-    return options.peer / "bin" / "python" if options.peer else Path(sys.executable)
 
 
 def trained(path: Path, trees: int, depth: int) -> Path:
@@ -241,10 +237,10 @@ def main() -> None:
 
     parser = arguments(__doc__, "json", "peers", "only")
     parser.add_argument("--models", type=Path, metavar="DIR", help="a folder with lightgbm_nyc_taxi.txt")
-    parser.add_argument("--peer", type=Path, metavar="DIR", help="the peers' virtual environment, if it is another")
+    parser.add_argument("--peer", type=Path, default=sys.executable, help="the Python that has the peers")
     options = parser.parse_args()
     ledger = Ledger("ns a row on one thread, from C and from Python", options)
-    freeze = [python_of(options), "-m", "pip", "list", "--format=freeze"]
+    freeze = [options.peer, "-m", "pip", "list", "--format=freeze"]
     listed = subprocess.run(freeze, capture_output=True, text=True, check=True).stdout.splitlines()
     models = [name for name in ("bc", "digits", "lightgbm_nyc_taxi") if case_file(options, name)]
     cases = [{"model": name} for name in (*models, "1,000 trees of depth 8") if options.only in ("", name)]

@@ -403,7 +403,8 @@ GOLDEN: Mapping[str, Golden] = {
                  device="ecp5-85k", no_synth=True),
         f"{PATHS} {CORES}", f"{LOGIC} {PASSES}",
     ),
-    "C": Golden(headers, f"{EXACT} {PATHS} firmware c_exactness compile_scale cpu", f"{CODE} {PASSES}"),
+    "C": Golden(headers, f"{EXACT} {PATHS} firmware c_exactness compile_scale", f"{CODE} {PASSES}"),
+    "library": Golden(compiled(*SMALL, suffixes=".c .py", level=0, targets="shared"), "cpu", f"{CODE} {PASSES}"),
     "C of a large forest": Golden(  # its nodes share subtrees
         compiled("large 2", suffixes=".h", level=1, targets="c", c_layout="nodes"), "firmware", ""
     ),
