@@ -129,14 +129,14 @@ def _synth(call: Call) -> None:
     """Synthesizes for a device: LUTs, flip-flops, depth and Fmax."""
     from forestc.commands.synth import synth
 
-    _shown(call, synth)
+    _shown(call, synth, lines)
 
 
 def _bitstream(call: Call) -> None:
     """Makes the bitstream of a design for a board, which answers rows over a serial line."""
     from forestc.commands.bitstream import bitstream
 
-    _shown(call, bitstream)
+    _shown(call, bitstream, lines)
 
 
 def _program(call: Call) -> None:

@@ -62,8 +62,18 @@ def bitstream(options: BitstreamOptions) -> Shown:
         "board": board.title, "file": str(out), "bytes": len(made.data), "lut": made.lut, "available": made.available,
         "fmax_mhz": round(made.fmax_mhz, 2), "clock_mhz": made.timing.mhz, "baud": options.baud,
         "serial_line": board.uart, "seconds": round(time.perf_counter() - start, 3), "steps": dict(made.seconds),
+        "notes": _doubts(source) if isinstance(source, Design) else [],
     }  # fmt: skip
     return Shown(figures, partial(_tables, hardware.name))
+
+
+def _doubts(design: Design) -> list[str]:
+    """Returns what speaks against loading a design into a board."""
+    edited = [path for path in design.changed_files() if path.endswith((".v", ".vhd"))]
+    checked = design.last_check()
+    failed = checked is not None and checked["of_this_content"] and checked["result"] == "failed"
+    notes = [f"{path} changed after forestc wrote it" for path in edited]
+    return notes + ["the last check of this design failed: run `forestc check` again"] * failed
 
 
 def _tables(name: str, figures: Mapping[str, Any]) -> list[Any]:

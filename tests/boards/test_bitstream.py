@@ -2,15 +2,18 @@
 
 import json
 import re
+import shutil
+from functools import partial
 
 import pytest
 from sklearn.datasets import load_iris
 from sklearn.tree import DecisionTreeClassifier
 
 import forestc
-from forestc.boards.bitstream import BoardClock, pads
+from forestc.boards.bitstream import Bitstream, BoardClock, pads
 from forestc.boards.platforms import platform_of, serial_pins
 from forestc.commands.bitstream import bitstream
+from forestc.commands.check import check
 from forestc.costs.boards import FPGAS, board_of
 from forestc.errors import OptionError
 
@@ -127,6 +130,21 @@ def test_program_calls_the_loader(tmp_path, monkeypatch, run):
     status, out, _ = run("program", file, "--board", "ULX3S 25F", "--flash", "--json")
     assert status == 0 and json.loads(out)["board"] == "ULX3S with 25F"
     assert (tmp_path / "given").read_text().split() == ["--board", "ulx3s", "--write-flash", str(file)]
+
+
+def test_what_speaks_against_a_design_is_said(design, tmp_path, monkeypatch):
+    folder = shutil.copytree(design.folder, tmp_path / "out")
+    made = Bitstream(b"bits", ".bin", 300, 5280, 30.0, BoardClock.of(12, None, 115_200), {})
+    monkeypatch.setattr("forestc.boards.bitstream.build", lambda *_, **given: made)
+    said = partial(bitstream, folder, "icebreaker", out=tmp_path / "a.bin")
+    assert said()["notes"] == []
+    verilog = folder / forestc.open_design(folder).manifest["files"]["verilog"]
+    verilog.write_text(verilog.read_text() + "// edited\n")
+    (edited,) = said()["notes"]
+    header = next((folder / "c").glob("*.h"))
+    header.write_text(header.read_text().replace("scores[k] > ", "scores[k] < "))
+    assert not check(folder, load_iris().data, engines=["c"], random_rows=1).ok
+    assert edited in said()["notes"] and len(said()["notes"]) == 2
 
 
 @pytest.mark.long
