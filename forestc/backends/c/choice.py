@@ -15,7 +15,8 @@ from forestc.forest.ir import Forest
 
 FEW_SPLITS = 100  # splits from which `ranked` is usually smaller than `branches`
 MOST_BRANCHES = 20_000  # splits up to which all layouts are tried; beyond, GCC is slow on most
-KITS = ("selftest", "cmake", "platformio", "arduino", "zephyr", "serial")  # lists the values of the option `c_project`
+# lists the values of the option `c_project`
+KITS = ("selftest", "cmake", "platformio", "arduino", "zephyr", "esp-idf", "esphome", "serial")
 
 
 def check(options: COptions) -> None:

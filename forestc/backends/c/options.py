@@ -58,8 +58,8 @@ class COptions:
         with at most twice as many instructions as the fastest. "auto": fastest with a budget of flash but none of
         instructions, smallest the other way round, otherwise balanced.
     c_project : str, default="none"
-        Files for build systems beside the header, separated by commas: selftest, cmake, platformio, arduino, zephyr,
-        serial (answers rows over a serial port); or "all". Each comes with a self-test, NAME_selftest.h.
+        Files for build systems beside the header: a list of selftest, cmake, platformio, arduino, zephyr, esp-idf,
+        esphome and serial (answers rows over a serial port); or "all". Each comes with a self-test, NAME_selftest.h.
     c_types : str, default=""
         Types of the columns for `c_inputs="raw"`, by name or position, such as "adc=int16,3=uint8,*=float".
     cpu : str, default=""
@@ -100,7 +100,7 @@ class COptions:
         "none",
         "--c-project",
         "files for build systems beside the header, with a self-test: none, all, or a list of selftest, "
-        "cmake, platformio, arduino, zephyr, and serial, which answers rows over a serial port",
+        "cmake, platformio, arduino, zephyr, esp-idf, esphome, and serial, which answers rows over a serial port",
         takes_rest=True,
     )
     c_types: str = _c(

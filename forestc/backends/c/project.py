@@ -1,5 +1,5 @@
-"""Writes files for firmware projects beside the C header: a self-test, files for CMake, PlatformIO, Arduino and Zephyr,
-and a server of rows over a serial port."""
+"""Writes files for firmware projects beside the C header: a self-test, files for CMake, PlatformIO, Arduino, Zephyr,
+ESP-IDF and ESPHome, and a server of rows over a serial port."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from forestc.backends.base import Artifact, artifacts, named
-from forestc.backends.c import header, selftest, serial
+from forestc.backends.c import esphome, header, selftest, serial
 from forestc.backends.c.options import COptions, c_options_of
 from forestc.backends.c.selftest import Answers
 from forestc.backends.names import identifier
@@ -27,12 +27,13 @@ class _File(NamedTuple):
     template: str
 
 
+CMAKE = (
+    _File("c_cmake", "CMakeLists.txt", "c/project/CMakeLists.txt.j2"),
+    _File("c_test", "test/{p}_test.c", "c/project/test.c.j2"),
+)
 FILES: Mapping[str, tuple[_File, ...]] = {
     "selftest": (),
-    "cmake": (
-        _File("c_cmake", "CMakeLists.txt", "c/project/CMakeLists.txt.j2"),
-        _File("c_test", "test/{p}_test.c", "c/project/test.c.j2"),
-    ),
+    "cmake": CMAKE,
     "platformio": (_File("c_platformio", "library.json", "c/project/library.json.j2"),),
     "arduino": (
         _File("c_arduino", "library.properties", "c/project/library.properties.j2"),
@@ -42,6 +43,11 @@ FILES: Mapping[str, tuple[_File, ...]] = {
         _File("c_zephyr", "zephyr/module.yml", "c/project/module.yml.j2"),
         _File("c_zephyr_cmake", "zephyr/CMakeLists.txt", "c/project/zephyr.cmake.j2"),
         _File("c_zephyr_kconfig", "zephyr/Kconfig", "c/project/Kconfig.j2"),
+    ),
+    "esp-idf": (*CMAKE, _File("c_idf", "idf_component.yml", "c/project/idf_component.yml.j2")),
+    "esphome": (
+        _File("c_esphome", "__init__.py", "c/project/esphome.py.j2"),
+        _File("c_esphome_header", "{p}_esphome.h", "c/project/esphome.h.j2"),
     ),
     "serial": (
         _File("c_serial", "{p}_serial.h", "c/project/serial.h.j2"),
@@ -71,6 +77,7 @@ def emit(forest: Forest, options: COptions, answers: Answers, design_hash: str) 
         "prefix": prefix,
         "macro": prefix.upper(),
         "title": f"{len(forest.trees)} trees, {forest.n_nodes} nodes",
+        **(esphome.view(forest, options) if "c_esphome" in roles(options.c_project) else {}),
         **(serial.view(forest, options, design_hash) if "c_serial" in roles(options.c_project) else {}),
     }
     written = {SELFTEST: (f"{prefix}_selftest.h", selftest.emit(forest, options, answers))}
@@ -89,4 +96,4 @@ def _files(project: str) -> tuple[_File, ...] | None:
     if project == "none":
         return None
     selected = FILES if project == "all" else project.split(",")
-    return tuple(file for kit, files in FILES.items() if kit in selected for file in files)
+    return tuple(dict.fromkeys(file for kit, files in FILES.items() if kit in selected for file in files))
