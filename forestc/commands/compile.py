@@ -523,6 +523,8 @@ def _compare(run: Compilation) -> None:
 def _estimate(run: Compilation) -> None:
     assert run.netlist is not None
     run.figures["estimate"] = estimates(run.netlist, run.options.device)
+    if not run.figures["estimate"]:
+        run.warnings.append(f"a netlist of {len(run.netlist.cells):,} cells gets no estimate: `forestc synth` counts")
 
 
 def _write(run: Compilation) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -81,8 +82,13 @@ def measured_layouts(
                     raise one
                 found[layout] = _figures(forest, options, bench, layout, entry, one, inputs)
             except ToolError as error:  # as branches that are too far apart for AVR, or tables beyond its memory
+                why = (
+                    f"the trees are larger than {cpu.name} reaches"
+                    if TOO_LARGE.search(error.parts[1])
+                    else error.parts[1]
+                )
                 problem = ToolError(
-                    f"no layout of C builds and runs on {cpu.name}: {error.parts[1]}",
+                    f"no layout of C builds and runs on {cpu.name}: {why}",
                     where=opt.cpu,
                     do=f"make the forest smaller, or name a layout with {opt.c_layout} and no budget: it is not built",
                 )
@@ -106,6 +112,7 @@ def least_flash(forest: Forest, options: COptions, cpu: Cpu, compiler: Compiler)
     return min(sizes)
 
 
+TOO_LARGE = re.compile("relocation truncated to fit|will not fit in region|overflowed by")  # a linker's words
 TABLES: tuple[Layout, ...] = ("nodes", "masks")
 BRANCHES: tuple[Layout, ...] = ("branches",)
 
