@@ -82,11 +82,8 @@ def measured_layouts(
                     raise one
                 found[layout] = _figures(forest, options, bench, layout, entry, one, inputs)
             except ToolError as error:  # as branches that are too far apart for AVR, or tables beyond its memory
-                why = (
-                    f"the trees are larger than {cpu.name} reaches"
-                    if TOO_LARGE.search(error.parts[1])
-                    else error.parts[1]
-                )
+                far = re.search("relocation truncated to fit|will not fit in region|overflowed by", error.parts[1])
+                why = f"the trees are larger than {cpu.name} reaches" if far else error.parts[1]
                 problem = ToolError(
                     f"no layout of C builds and runs on {cpu.name}: {why}",
                     where=opt.cpu,
@@ -112,7 +109,6 @@ def least_flash(forest: Forest, options: COptions, cpu: Cpu, compiler: Compiler)
     return min(sizes)
 
 
-TOO_LARGE = re.compile("relocation truncated to fit|will not fit in region|overflowed by")  # a linker's words
 TABLES: tuple[Layout, ...] = ("nodes", "masks")
 BRANCHES: tuple[Layout, ...] = ("branches",)
 
