@@ -278,7 +278,9 @@ def find_label(label: Any, names: Sequence[Any], where: str, headed: bool = True
         return label
     if headed and not (by_position and re.fullmatch(r"-?\d+", label)):
         known = some_names([str(name) for name in names], str(label))
-        raise RowsError(f"there is no column {label!r}", where=where, do=f"it has: {known}")
+        other = next((mark for mark in ";\t" if len(names) == 1 and mark in str(names[0])), None)
+        do = f"it has: {known}" if other is None else f"cells are separated by {other!r}: write commas"
+        raise RowsError(f"there is no column {label!r}", where=where, do=do)
     return names[label_position(label, len(names), where)]
 
 

@@ -119,6 +119,7 @@ def test_labels_are_matched_as_the_model_knows_them(tmp_path, forest, frame):
     [
         ("a,b\n1,2\n", None, "column 'mean 0' is missing and 29 more.*it has: a, b"),
         ("a,b\n1,2\n", "ill", "there is no column 'ill'.*it has: a, b"),
+        ("a;ill\n1;2\n", "ill", "there is no column 'ill'.*separated by ';'"),
         ("1,2\n3,4\n", None, "has 2 columns beside the label.*takes 30"),
         ("1,2\n3,4\n", "7", "there is no column 7 of 2"),
         ("", None, "the file is empty"),
