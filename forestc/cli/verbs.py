@@ -18,6 +18,7 @@ from forestc.options.boards import BitstreamOptions, ProgramOptions
 from forestc.options.commands import (
     ActivityOptions,
     CheckOptions,
+    EvidenceOptions,
     InspectOptions,
     LearnInputsOptions,
     MeasureOptions,
@@ -250,6 +251,17 @@ def _report(call: Call) -> None:
     _shown(call, report)
 
 
+def _evidence(call: Call) -> None:
+    """Writes a folder to file with a release: hashes, versions, checks, proofs, coverage; or verifies one."""
+    from forestc.commands.evidence import evidence
+
+    figures = _shown(call, evidence)
+    if figures.get("changed"):
+        raise CheckError(
+            "; ".join(figures["changed"]), where=figures["evidence"], do="restore what changed, or make the evidence again"
+        )
+
+
 def add_commands(app: typer.Typer) -> None:
     """Adds every command, in the order of the help."""
     for kind, run in (
@@ -270,5 +282,6 @@ def add_commands(app: typer.Typer) -> None:
         (SampleOptions, _sample),
         (ActivityOptions, _activity),
         (ReportOptions, _report),
+        (EvidenceOptions, _evidence),
     ):
         add_command(app, kind, run)

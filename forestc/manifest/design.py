@@ -352,7 +352,7 @@ class Design(FittedEstimator):
         dict of str to str or None
             By path; None for a file that can't be read.
         """
-        return {path: _digest_of(self.folder, path) for path in self.manifest["sha256"]["files"]}
+        return {path: digest_of(self.folder, path) for path in self.manifest["sha256"]["files"]}
 
     def check_record(self) -> dict[str, Any] | None:
         """Returns the content of check.json, which the last `check` wrote.
@@ -569,7 +569,8 @@ def _changed(manifest: Mapping[str, Any], texts: Mapping[str, str]) -> list[str]
     return changed + [name for name in (MODEL, QUANTIZED) if hashed.get(name) != digest(texts[name])]
 
 
-def _digest_of(folder: Path, name: str) -> str | None:
+def digest_of(folder: Path, name: str) -> str | None:
+    """Returns the SHA-256 of a file in a folder; None if it can't be read."""
     try:
         path = inside(folder, name)
         return digest(path.read_bytes()) if path.is_file() else None

@@ -214,6 +214,27 @@ class ReportOptions:
 
 
 @dataclass(frozen=True)
+class EvidenceOptions:
+    """The options of `evidence`."""
+
+    source: Any = field(metadata=argument("DIR", "a folder that forestc compile wrote; with --verify, the evidence"))
+    _: KW_ONLY
+    out: Any = option(None, "-o --out", "the folder to write", "FOLDER", kind=str)
+    rows: Any = rows_option("rows to check on: CSV, Parquet, Arrow or NumPy; not needed if compiled without rows")
+    label: Any = label_option()
+    cpu: str | None = option(
+        None, "--cpu", "processor on which C is measured; default: the design's, otherwise cortex-m0plus"
+    )
+    prove: bool = option(True, "--no-prove", "leave out the proof of the hardware")
+    native: bool = native_option()
+    verify: bool = option(
+        False, "--verify", "compare evidence with its files and with the tools that are installed; needs no rows"
+    )
+    design: Any = option(None, "--design", f"with {opt.verify}: the folder of the design, to compare too", "DIR", kind=str)
+    progress: Progress = progress_keyword()
+
+
+@dataclass(frozen=True)
 class PrintOptions:
     model: Any = field(metadata=MODEL)
     trust_pickle: bool = trust_option()

@@ -15,7 +15,7 @@ from forestc.options.explore import ExploreOptions
 KINDS: tuple[Any, ...] = (
     CompileOptions, ExploreOptions, EngineOptions, ImageOptions, commands.InspectOptions, commands.CheckOptions,
     commands.SimulateOptions, commands.SynthOptions, commands.MeasureOptions, commands.ActivityOptions,
-    commands.LearnInputsOptions, commands.ReportOptions, BitstreamOptions, ProgramOptions,
+    commands.LearnInputsOptions, commands.ReportOptions, commands.EvidenceOptions, BitstreamOptions, ProgramOptions,
 )  # fmt: skip
 
 

