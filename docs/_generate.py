@@ -25,6 +25,7 @@ from forestc.cli import app as command_line
 from forestc.costs.boards import FPGAS, PROCESSORS, Board
 from forestc.errors import with_flags
 from forestc.fields.options import Group
+from forestc.manifest import evidence
 from forestc.manifest.content import schema
 from forestc.passes import PASSES
 from forestc.passes.guide import pass_guide
@@ -299,7 +300,8 @@ def targets() -> dict[str, Any]:
 def texts() -> dict[Path, str]:
     """Returns the text of every file that this program writes."""
     made = {DOCS / "reference" / f"{name}.md": page() for name, page in PAGES.items()}
-    made[DOCS / "reference" / "manifest.schema.json"] = json.dumps(schema(), indent=1) + "\n"
+    for name, kind in (("manifest", schema()), ("evidence", evidence.schema())):
+        made[DOCS / "reference" / f"{name}.schema.json"] = json.dumps(kind, indent=1) + "\n"
     known = results(DOCS / "benchmarks") | {"targets": targets()}
     made |= {DOCS / FOLDER / f"{name}.svg": drawn(name, known) for name in PICTURES if name in known}
     made |= {DOCS / CARD_FOLDER / f"{name}.svg": card(name) for name in CARDS}

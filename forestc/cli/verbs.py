@@ -258,7 +258,9 @@ def _evidence(call: Call) -> None:
     figures = _shown(call, evidence)
     if figures.get("changed"):
         raise CheckError(
-            "; ".join(figures["changed"]), where=figures["evidence"], do="restore what changed, or make the evidence again"
+            "; ".join(figures["changed"]),
+            where=figures["evidence"],
+            do="restore what changed, or make the evidence again",
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import platform
+import re
 import shlex
 import shutil
 import tempfile
@@ -13,7 +14,7 @@ from typing import Any
 
 from forestc.backends.base import Gives
 from forestc.backends.c.misra import RULES, cppcheck
-from forestc.backends.table import RUNNERS, gives, opened
+from forestc.backends.table import RUNNERS, file_of, gives, opened
 from forestc.checks.proof import need_provers
 from forestc.checks.result import VERDICTS, CheckResult
 from forestc.commands.check import check
@@ -49,10 +50,15 @@ LIMITS = (
     "The evidence supports a safety case under IEC 62304 or ISO 26262. It does not qualify forestc as a tool.",
 )
 MC_DC = (
-    "In the C layout branches each inner node is one decision, an if statement with one comparison. Modified "
+    "In this C header each inner node of a tree is one decision: an if statement with one condition. Modified "
     "condition/decision coverage asks that each condition alone changes its decision; with one condition in each "
-    "decision this is what branch coverage shows. Branches of the trees are counted, not those of the quantizer."
+    "decision this is what branch coverage shows. The branches of the trees are counted, "
+    "not those of the quantizer and of the choice among classes."
 )
+
+_FUNCTION = re.compile(r"^static inline \w+ (\w+)\([^{;]*\)\n\{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
+_TREE = re.compile(r"_tree_\d+$")
+_COMPOUND = re.compile(r"&&|\|\||\?")
 
 
 @takes(EvidenceOptions)
@@ -178,16 +184,21 @@ def _section(name: str, title: str, head: Sequence[str], rows: Sequence[Sequence
 def _made(design: Design, options: EvidenceOptions) -> Iterator[dict[str, Any]]:
     """Yields the sections on what compile did."""
     made = design.manifest.get("made", {})
-    sources = [(what, *_source(made.get(key))) for what, key in
-               (("model", "model"), ("rows", "rows"), ("held-out rows", "held_out"))]  # fmt: skip
+    kinds = {"model": "model", "rows": "rows", "held_out": "held-out rows"}
+    sources = [(what, *_source(made.get(key))) for key, what in kinds.items()]
+    own: tuple[str, str] | None = None
     if options.rows is not None:
-        rows = rows_from(options.rows, design.model, options.label)
-        sources.append(("rows of these checks", *_source(fingerprint(options.rows, rows))))
-    sources += [(what, path, digest_of(design.folder, path)) for what, path in
-                (("forest as read", MODEL), ("quantized forest, the reference of all checks", QUANTIZED))]  # fmt: skip
+        own = _source(fingerprint(options.rows, rows_from(options.rows, design.model, options.label)))
+    same = [what for what, _, known in sources if own and known == own[1]]
+    seen = [f"The rows of these checks are the {what} of compile, which saw them: their accuracy is optimistic."
+            for what in same]  # fmt: skip
+    sources += [] if own is None else [("rows of these checks", *own)]
+    forests = {"forest as read": MODEL, "quantized forest, the reference of all checks": QUANTIZED}
+    sources += [(what, path, digest_of(design.folder, path) or "-") for what, path in forests.items()]
     compiled = f"Compiled by: {made.get('command') or 'Python; there is no command'}. Design {design.manifest['hash']}."
     versions = ", ".join(f"{name} {number}" for name, number in made.get("versions", {}).items())
-    yield _section("sources", "What it was made of", ("what", "file", "SHA-256"), sources, compiled, f"With {versions}.")
+    texts = [compiled, f"With {versions}.", *seen]
+    yield _section("sources", "What it was made of", ("what", "file", "SHA-256"), sources, *texts)
     yield _passes(design, made.get("steps", ()))
     yield _level(made.get("level") or {})
 
@@ -221,8 +232,13 @@ def _level(level: Mapping[str, Any]) -> dict[str, Any]:
     if found := level.get("evidence"):
         low, high = found["interval"]
         text = "The interval is of 95 % and counts the choice among designs."
-        rows += [("word", found["word"] or "the loss is above the tolerance"), (f"{found['measure']} lost", found["lost"]),
-                 ("interval, low", low), ("interval, high", high), ("rows", found["rows"])]  # fmt: skip
+        rows += [
+            ("word", found["word"] or "the loss is above the tolerance"),
+            (f"{found['measure']} lost", found["lost"]),
+            ("interval, low", low),
+            ("interval, high", high),
+            ("rows", found["rows"]),
+        ]
     return _section("level", "The level's word", ("what", "value"), rows, text)
 
 
@@ -230,7 +246,7 @@ def _found(design: Design, result: CheckResult, no_proof: str) -> Iterator[dict[
     """Yields the sections on what checks found."""
     yield _section("results", "Results", ("what", "result", "on"), result.answers())
     engines = [
-        (name, RUNNERS[name].runs, engine.tool, engine.vectors, engine.differences, engine.seconds)
+        (name, RUNNERS[name].runs, engine.tool, engine.vectors, engine.differences, round(engine.seconds, 3))
         if engine.differences is not None
         else (name, RUNNERS[name].runs, f"not run: {engine.why}", 0, None, 0)
         for name, engine in result.engines.items()
@@ -240,7 +256,7 @@ def _found(design: Design, result: CheckResult, no_proof: str) -> Iterator[dict[
     yield _coverage(design, result)
     proof = result.proof
     solver = f"{_package('bitwuzla')}; netlists are read by yosys." if proof else f"not run: {no_proof}"
-    parts = [] if proof is None else [(p.name, p.asked, p.proved, p.seconds, p.why) for p in proof.parts]
+    parts = [] if proof is None else [(p.name, p.asked, p.proved, round(p.seconds, 3), p.why) for p in proof.parts]
     word = [] if proof is None else [f"{proof.covered}: {VERDICTS[proof.verdict]}."]
     yield _section("proofs", "Proofs", ("part", "asked", "proved", "seconds", "why not"), parts, *word, solver)
 
@@ -252,16 +268,28 @@ def _coverage(design: Design, result: CheckResult) -> dict[str, Any]:
         own = [f"{f['reached']:,} of {f['all']:,}" + (f", {f['unreachable']:,} unreachable" if f["unreachable"] else "")
                for f in (found["leaves"], found["nodes"], found["comparator_sides"])]  # fmt: skip
         # Each node but a tree's root is one outcome of the decision above it.
-        reached, whole = (sum(found[kind][key] or 0 for kind in ("leaves", "nodes")) - trees for key in ("reached", "all"))
+        reached, whole = (
+            sum(found[kind][key] or 0 for kind in ("leaves", "nodes")) - trees for key in ("reached", "all")
+        )
         covered = [f"{max(0, reached):,} of {whole:,}"] if branches else []
         rows.append((origin, result.vectors.get(origin, sum(result.vectors.values())), *own, *covered))
     head = ("vectors", "number", "leaves", "inner nodes", "sides of comparators", *["branches (MC/DC)"] * branches)
-    text = "Boundary vectors lie on every threshold and one step beside it; random ones are drawn with seed 0."
-    return _section("coverage", "Vectors and what they reach", head, rows, text, *[MC_DC] * branches)
+    text = ["Boundary vectors lie on every threshold and one step beside it; random ones are drawn with seed 0."]
+    if branches:
+        text.append(MC_DC)
+    elif gives(design.targets, Gives.HEADER):
+        text.append("Branches of C are not counted: in this header a node is no if statement with one condition alone.")
+    return _section("coverage", "Vectors and what they reach", head, rows, *text)
 
 
 def _one_condition(design: Design) -> bool:
-    return gives(design.targets, Gives.HEADER) and design.c_options.c_layout == "branches"
+    """Returns True if each inner node is one `if` of the C header, with one condition."""
+    if not (gives(design.targets, Gives.HEADER) and design.c_options.c_layout == "branches"):
+        return False
+    header = file_of(design, Gives.HEADER).read_text(encoding="utf-8")
+    trees = [body for name, body in _FUNCTION.findall(header) if _TREE.search(name)]
+    nodes = sum(len(tree.inner) for tree in design.forest.trees)
+    return sum(body.count("if (") for body in trees) == nodes and not any(_COMPOUND.search(body) for body in trees)
 
 
 def _warnings(design: Design, result: CheckResult, used: list[str]) -> dict[str, Any]:

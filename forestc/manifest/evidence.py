@@ -94,6 +94,8 @@ def _first_change(before: Path, after: Path, path: str) -> str:
         old, new = (read_text(inside(folder, path), MOST_BYTES).split("\n") for folder in (before, after))
     except (OSError, ValueError):
         return ""
-    line = next((k for k, pair in enumerate(zip(old, new, strict=False)) if pair[0] != pair[1]), min(len(old), len(new)))
+    line = next(
+        (k for k, pair in enumerate(zip(old, new, strict=False)) if pair[0] != pair[1]), min(len(old), len(new))
+    )
     was, now = (ascii(lines[line].strip()[:SHOWN]) if line < len(lines) else "nothing" for lines in (old, new))
     return f", line {line + 1}: {was} became {now}"

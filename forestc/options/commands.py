@@ -230,7 +230,9 @@ class EvidenceOptions:
     verify: bool = option(
         False, "--verify", "compare evidence with its files and with the tools that are installed; needs no rows"
     )
-    design: Any = option(None, "--design", f"with {opt.verify}: the folder of the design, to compare too", "DIR", kind=str)
+    design: Any = option(
+        None, "--design", f"with {opt.verify}: the folder of the design, to compare too", "DIR", kind=str
+    )
     progress: Progress = progress_keyword()
 
 
