@@ -121,6 +121,12 @@ def test_skops_model_of_the_examples(run):
         (["compile", "ill.json", "--rows", "rows.csv", "-o", "/proc/x"], 1, "can't be written"),
         (["compile", "ill.json", "-o", "x", "--c", "types=f0=float,layout=nodes"], 2, "write types= last"),
         (["compile", "ill.json", "--rows", "rows.csv", "-o", "x", "--target", "chisel"], 2, "unknown target 'chisel'"),
+        (["compile", "ill.json", "--rows", "rows.csv", "-o", "x", "--latency", "2", "--reset", "sink"], 2, "'sink' is"),
+        (
+            ["compile", "ill.json", "--rows", "rows.csv", "-o", "x", "--unseen", "drop"],
+            2,
+            "'drop' is unknown; use",
+        ),
         (["compile", "ill.json", "--rows", "rows.csv", "-o", "x", "-p", "simplfy"], 2, "unknown pass 'simplfy'"),
         (["compile", "ill.json", "--rows", "rows.csv", "-o", "x", "--latency", "-1"], 2, "latency -1"),
         (["compile", "ill.json", "--rows", "rows.csv", "-o", "x", "--axi-lite"], 2, "add --stream"),

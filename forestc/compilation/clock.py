@@ -10,7 +10,6 @@ from dataclasses import replace
 import numpy as np
 
 from forestc.costs.estimate import estimate
-from forestc.costs.fitted import fitted
 from forestc.errors import OptionError, opt
 from forestc.forest.ir import Forest
 from forestc.lowering.timing import DELAYS, Ready, Timing, pipelined, shortest_stages
@@ -44,12 +43,12 @@ def latency_for(
             raise OptionError(
                 f"the clock of {device} can't be estimated",
                 where=opt.clock,
-                do=f"use one of {', '.join(fitted().paths_ns)}",
+                do=f"give {opt.latency:3} or so, without a clock",
             )
         if fmax >= clock_mhz:
             return latency
         best, estimated = max(best, fmax), estimated + 1
-        least = max(least, math.ceil(clock_mhz / fmax) if latency == 1 else 1)
+        least = max(least, min(math.ceil(clock_mhz / fmax), MOST_STAGES) if latency == 1 else 1)
         # The remaining time is predicted as if the clock rate grew in proportion to the latency.
         likely = min(MOST_STAGES, math.ceil(latency * clock_mhz / fmax))
         left = (likely - max(latency, least - 1)) * (time.perf_counter() - start) / estimated

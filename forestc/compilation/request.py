@@ -18,7 +18,7 @@ from forestc.compilation.layouts import is_measured
 from forestc.compilation.layouts import need_tools as need_tools_of_c
 from forestc.compilation.synthesis import known_device, need_tools
 from forestc.costs.boards import LIBERTY, stands_for
-from forestc.costs.devices import family_of
+from forestc.costs.devices import DEVICES, family_of
 from forestc.costs.firmware import CPU_COSTS
 from forestc.costs.fitted import fitted
 from forestc.engine.capacity import Capacity
@@ -173,8 +173,9 @@ class Request:
 
     @property
     def has_estimate(self) -> bool:
-        """True unless the device is a part of a vendor's tool, such as `vivado:PART`."""
-        return self.options.device is None or ":" not in self.options.device
+        """True unless the clock of the device can't be estimated, as of a part of a vendor's tool, `vivado:PART`."""
+        device = DEVICES.get(self.options.device or "")
+        return self.options.device is None or (device is not None and device.family.timed_on in fitted().paths_ns)
 
     @property
     def lowering(self) -> LoweringOptions:

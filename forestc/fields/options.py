@@ -11,13 +11,13 @@ import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from difflib import get_close_matches
-from functools import wraps
+from functools import cache, wraps
 from inspect import Parameter, Signature, cleandoc, signature
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, NamedTuple, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from forestc.errors import with_flags
+from forestc.errors import OptionError, opt, with_flags
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -196,7 +196,11 @@ def takes(kind: Callable[P, T]) -> Callable[[Callable[[T], R]], Callable[P, R]]:
                 own.bind(*args, **given)
             except TypeError as error:
                 raise TypeError(f"{run.__name__}(): {error}; it takes {_spoken(own)}") from None
-            return run(kind(*args, **given))
+            options = kind(*args, **given)
+            for name, known in choices_of(kind).items():
+                if (value := getattr(options, name)) is not None and value not in known:
+                    raise OptionError(f"{value!r} is unknown", where=getattr(opt, name), do=f"use {' or '.join(known)}")
+            return run(options)
 
         own = signature(kind).replace(return_annotation=signature(run).return_annotation)
         del call.__wrapped__
@@ -207,6 +211,17 @@ def takes(kind: Callable[P, T]) -> Callable[[Callable[[T], R]], Callable[P, R]]:
         return call
 
     return decorate
+
+
+@cache
+def choices_of(kind: Callable[..., object]) -> dict[str, tuple[str, ...]]:
+    """Returns the values of each field that takes one of some texts."""
+    found = dict[str, tuple[str, ...]]()
+    for name, hint in get_type_hints(kind).items():
+        for part in (hint, *(get_args(hint) if get_origin(hint) in (Union, UnionType) else ())):
+            if get_origin(part) is Literal:
+                found[name] = get_args(part)
+    return found
 
 
 def _spoken(taken: Signature) -> str:

@@ -89,7 +89,9 @@ def _sizes(figures: Mapping[str, Any]) -> Iterator[Answer]:
         yield "latency", "", counted(figures["latency_cycles"], "cycle"), ", ".join(figures["clocking"])
     first = next((f"{step['distinct_conditions'][0]:,}" for step in figures["passes"]), "")
     if figures["missing_dropped"]:
-        yield "missing values", "taken", "not taken", "none in the rows; else --missing always"
+        where = "column" if figures["missing_dropped"] == 1 else "columns"
+        not_taken = f"not taken in {figures['missing_dropped']:,} {where}"
+        yield "missing values", "taken", not_taken, "none there in the rows; else --missing always"
     yield "comparators", first, f"{figures['distinct_conditions']:,}", f"{figures['comparator_bits']:,} bits compared"
 
 

@@ -150,12 +150,9 @@ def level_number(level: int | str | None) -> int | None:
 
 
 def check_search(level: int | None, named: object, **options: object) -> None:
-    """Raises OptionError if `keep` is invalid, or if an option of a search, such as tolerance, is given without level 2
+    """Raises OptionError if an option of a search, such as tolerance, is given without level 2
     or 3 or with passes (`named`)."""
     given = [name for name, value in options.items() if value is not None]
-    keep = options.get("keep")
-    if keep is not None and keep not in KEEPS:
-        raise OptionError(f"{keep!r} is unknown", where=opt.keep, do=f"use {' or '.join(KEEPS)}")
     if given and (level not in SEARCHING or named is not None):
         instead = ", or write it as an option of a pass" if given[0] == "tolerance" else ", or remove it"
         what = f"{'an' if given[0][0] in 'aeiou' else 'a'} {given[0]}" if given[0] != "sure" else f"{opt.sure}"

@@ -23,11 +23,12 @@ from forestc.backends.c import header as c
 from forestc.backends.c import selftest as c_selftest
 from forestc.backends.c import types as c_types
 from forestc.backends.c.inputs import inputs_of
-from forestc.backends.c.misra import findings
+from forestc.backends.c.misra import cppcheck, findings
 from forestc.backends.c.options import COptions, CValues
 from forestc.backends.c.quantizer import row_type
 from forestc.backends.c.values import shown
 from forestc.checks.bench import selftest_answers
+from forestc.errors import MissingToolError
 from forestc.forest.numbers import Category, word_range
 from forestc.layouts import ranks
 from forestc.rows.batches import ArrayRows
@@ -265,3 +266,13 @@ int main(void)
         if labels:
             got = np.frombuffer(out[: -len(scores)], np.dtype(labels.removesuffix("_t")))
             assert np.array_equal(got.reshape(rows, -1), answers.labels)
+
+
+def test_another_version_of_cppcheck_is_refused(tmp_path, monkeypatch):
+    program = tmp_path / "cppcheck"
+    program.write_text("#!/bin/sh\necho Cppcheck 2.10\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("forestc.backends.c.misra.package_folders", lambda name: [])
+    with pytest.raises(MissingToolError, match=r"Cppcheck 2\.10 is not cppcheck 2\.22"):
+        cppcheck()

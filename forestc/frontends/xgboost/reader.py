@@ -122,7 +122,12 @@ def read_saved(document: object, where: str, iterations: Iterations = None, esti
     categories: dict[int, int] = {}
     codes = [read_codes(doc, columns, categories) for doc in docs]
     names = _feature_names(learner, columns)
-    labels = _category_names(model, categories, columns)
+    labels, unread = _category_names(model, categories, columns, in_bytes=version >= (3, 4))
+    called = (names[column] if names else f"column {column}" for column in unread)
+    notes += tuple(
+        f"{name}: names beyond ASCII are not read, so rows hold codes; save the model by XGBoost 3.4 to give names"
+        for name in called
+    )
     # Estimators use inplace_predict. It adds and subtracts the base score, which rounds the leaf values.
     base = np.asarray(bias, dtype=np.float32) if estimator and past_base else None
     scales = [None] * len(docs) if weights is None else list(weights[: len(docs)])
@@ -247,12 +252,15 @@ def _feature_names(learner: Document, columns: int) -> list[str]:
     return names
 
 
-def _category_names(model: Document, categories: dict[int, int], columns: int) -> dict[int, tuple[str, ...]]:
-    """Returns {column: names of its categories}, and raises the counts in `categories` to the numbers of names. Raises
-    ModelError for numbers other than codes."""
+def _category_names(
+    model: Document, categories: dict[int, int], columns: int, in_bytes: bool
+) -> tuple[dict[int, tuple[str, ...]], list[int]]:
+    """Returns {column: names of its categories}, and the columns whose names can't be read; raises the counts in
+    `categories` to the numbers of names. in_bytes: how names are counted, else in characters. Raises ModelError for
+    numbers other than codes."""
     if not model.has("cats") or not model.get("cats").get("enc").value:
-        return {}
-    names_by_column = {}
+        return {}, []
+    names_by_column, unread = dict[int, tuple[str, ...]](), list[int]()
     encoded = model.get("cats").get("enc").items()
     for column in range(min(columns, len(encoded))):
         category = encoded[column]
@@ -270,12 +278,15 @@ def _category_names(model: Document, categories: dict[int, int], columns: int) -
         ordered = len(offsets) >= 2 and offsets[0] == 0 and offsets[-1] == len(values) and (np.diff(offsets) >= 0).all()
         if not ordered or not ((values >= -128) & (values < 256)).all():
             raise category.fail("is not a list of names")
-        # XGBoost 3.2 gives offsets in characters, not bytes: category names beyond ASCII are dropped.
-        if (values < 0).any() or (values > 127).any():
+        raw = bytes((values & 255).astype(np.uint8))
+        if not in_bytes and not raw.isascii():
+            unread.append(column)
             continue
-        raw = bytes(values.astype(np.uint8))
-        names = tuple(raw[a:b].decode("ascii") for a, b in pairwise(offsets.tolist()))
+        try:
+            names = tuple(raw[a:b].decode() for a, b in pairwise(offsets.tolist()))
+        except UnicodeDecodeError:
+            raise category.fail("is not a list of names") from None
         if column in categories:
             categories[column] = max(categories[column], len(names))
         names_by_column[column] = names
-    return names_by_column
+    return names_by_column, unread
