@@ -98,6 +98,19 @@ def make_pages(app: Any) -> None:
             page.write_text(text, encoding="utf-8")
 
 
+def make_live_design(app: Any) -> None:
+    """Writes the page of a live design; git ignores it."""
+    from _live import live_design, live_page
+
+    (HERE / "_static" / "live.html").write_text(live_page(live_design()), encoding="utf-8")
+
+
+def show_live_design(app: Any, name: str, source: list[str]) -> None:
+    """Puts the live design in the place of `<!-- live design -->`, which the repository does not show."""
+    frame = '<iframe class="live" src="_static/live.html" title="A design in your browser"></iframe>'
+    source[0] = source[0].replace("<!-- live design -->", frame)
+
+
 def link_outside(app: Any, name: str, source: list[str]) -> None:
     """Leads links to files outside of these pages to the pages that stand for them."""
     up = "../" * name.count("/")
@@ -174,8 +187,9 @@ def leave_out(app: Any, what: str, name: str, thing: Any, skip: bool, options: A
 
 def setup(app: Any) -> None:
     app.connect("autodoc-skip-member", leave_out)
-    app.connect("builder-inited", make_pages)
-    for of_text in (link_outside, contents, tabs):
+    for of_build in (make_pages, make_live_design):
+        app.connect("builder-inited", of_build)
+    for of_text in (link_outside, contents, tabs, show_live_design):
         app.connect("source-read", of_text)
     for of_nodes in (name_languages, align_numbers, mark_pictures):
         app.connect("doctree-read", of_nodes)
