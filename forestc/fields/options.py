@@ -199,7 +199,8 @@ def takes(kind: Callable[P, T]) -> Callable[[Callable[[T], R]], Callable[P, R]]:
             options = kind(*args, **given)
             for name, known in choices_of(kind).items():
                 if (value := getattr(options, name)) is not None and value not in known:
-                    raise OptionError(f"{value!r} is unknown", where=getattr(opt, name), do=f"use {' or '.join(known)}")
+                    words = (" or " if len(known) == 2 else ", ").join(known)
+                    raise OptionError(f"{value!r} is unknown", where=getattr(opt, name), do=f"use {words}")
             return run(options)
 
         own = signature(kind).replace(return_annotation=signature(run).return_annotation)

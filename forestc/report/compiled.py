@@ -90,8 +90,8 @@ def _sizes(figures: Mapping[str, Any]) -> Iterator[Answer]:
     first = next((f"{step['distinct_conditions'][0]:,}" for step in figures["passes"]), "")
     if figures["missing_dropped"]:
         where = "column" if figures["missing_dropped"] == 1 else "columns"
-        not_taken = f"not taken in {figures['missing_dropped']:,} {where}"
-        yield "missing values", "taken", not_taken, "none there in the rows; else --missing always"
+        not_taken = f"not in {figures['missing_dropped']:,} {where}"
+        yield "missing values", "taken", not_taken, "none there; else --missing always"
     yield "comparators", first, f"{figures['distinct_conditions']:,}", f"{figures['comparator_bits']:,} bits compared"
 
 
