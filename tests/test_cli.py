@@ -125,7 +125,7 @@ def test_skops_model_of_the_examples(run):
         (
             ["compile", "ill.json", "--rows", "rows.csv", "-o", "x", "--unseen", "drop"],
             2,
-            "'drop' is unknown; use",
+            "'drop' is unknown",
         ),
         (["compile", "ill.json", "--rows", "rows.csv", "-o", "x", "-p", "simplfy"], 2, "unknown pass 'simplfy'"),
         (["compile", "ill.json", "--rows", "rows.csv", "-o", "x", "--latency", "-1"], 2, "latency -1"),

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, NamedTuple, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from forestc.errors import OptionError, opt, with_flags
+from forestc.errors import OptionError, known_names, opt, with_flags
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -199,8 +199,8 @@ def takes(kind: Callable[P, T]) -> Callable[[Callable[[T], R]], Callable[P, R]]:
             options = kind(*args, **given)
             for name, known in choices_of(kind).items():
                 if (value := getattr(options, name)) is not None and value not in known:
-                    words = (" or " if len(known) == 2 else ", ").join(known)
-                    raise OptionError(f"{value!r} is unknown", where=getattr(opt, name), do=f"use {words}")
+                    do = known_names(value, known)
+                    raise OptionError(f"{value!r} is unknown", where=getattr(opt, name), do=do)
             return run(options)
 
         own = signature(kind).replace(return_annotation=signature(run).return_annotation)

@@ -103,8 +103,8 @@ def planted(text, pattern, change, place):
 C_MUTANTS = [
     (r"\] < (\d+)", lambda m: f"] < {int(m[1]) + 1}"),
     (r"\] < (\d+)", lambda m: f"] < {int(m[1]) - 1}"),
-    (r"return (\d+);", lambda m: f"return {int(m[1]) ^ 1};"),
-    (r"\] >= (\d+)\)", lambda m: f"] < {m[1]})"),
+    (r"leaf = (\d+);", lambda m: f"leaf = {(int(m[1]) + 1) % 3};"),
+    (r"\] >= (\d+)u\)", lambda m: f"] < {m[1]}u)"),
     (r"scores\[0\] = (-?\d+);", lambda m: f"scores[0] = {int(m[1]) + 1};"),
     (r"\] >= (-?\d+)", lambda m: f"] >= {int(m[1]) + 3}"),
 ]

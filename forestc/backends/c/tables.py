@@ -40,6 +40,6 @@ class FlashTables:
 
 
 def readers(prefix: str, lines: Sequence[str]) -> list[tuple[str, int]]:
-    """Returns (C type, bits) of each function `PREFIX_read_TYPE` that lines of C call."""
+    """Returns (C type, bits) of each function that reads a table's entry and that lines of C call."""
     found = set(re.findall(rf"\b{prefix}_read_(u?int(\d+)_t)\(", "\n".join(lines)))
     return sorted((kind, int(bits)) for kind, bits in found)
