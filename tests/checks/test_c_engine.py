@@ -300,5 +300,5 @@ def test_the_command_line_and_the_manifest_hold_the_options(tmp_path, capfd):
         forestc.compile(model, X, tmp_path / "e", targets=("c",), c_inputs="float", c_quantizer="double")
     with pytest.raises(OptionError, match=r"c_values=: .*; known: none, q15, q31, float"):
         forestc.compile(model, X, tmp_path / "e", targets=("c",), c_values="q7")
-    with pytest.raises(OptionError, match=r"c_quantizer=: .*; use auto, none, float, double"):
+    with pytest.raises(OptionError, match=r"c_quantizer=: .*; known: auto, none, float, double"):
         forestc.compile(model, X, tmp_path / "e", targets=("c",), c_quantizer="half")

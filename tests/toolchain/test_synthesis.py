@@ -163,7 +163,7 @@ def test_compile_to_a_placed_design(tmp_path, run, monkeypatch):
 
 
 def test_what_can_not_be_synthesized(designs, tmp_path, monkeypatch):
-    with pytest.raises(OptionError, match="unknown device 'xc7'; did you mean vivado:xc7\? known: lut6, xcup, ice40-hx8k"):
+    with pytest.raises(OptionError, match="unknown device 'xc7'; did you mean vivado:xc7"):
         synth(designs[0], "xc7")
     (tmp_path / "bad.v").write_text("module m (input a; endmodule\n")
     with pytest.raises(ToolError, match=r"ended with exit status 1: .*syntax error"):
