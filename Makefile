@@ -77,9 +77,10 @@ figures: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/python benchmarks/figures.py --all $(FOLDERS)
 
-# Names the results that are of an older forestc; status 1 if there are any.
+# Names the results that are of an older forestc or that a hand has changed, and the pages that show other figures than
+# the results; status 1 if there are any.
 figures-check: $(STAMP)
-	$(BIN)/python benchmarks/golden.py
+	$(BIN)/python docs/_generate.py --check; pages=$$?; $(BIN)/python benchmarks/golden.py && exit $$pages
 
 # Coverage-guided fuzzing of the readers, MINUTES each.
 MINUTES ?= 4

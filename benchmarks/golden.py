@@ -30,8 +30,10 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+from data import others
 from designs import with_header
 from highspy import Highs
+from ledger import sealed
 from sklearn.datasets import load_wine
 from sklearn.ensemble import RandomForestClassifier
 from xgboost import XGBClassifier
@@ -488,12 +490,25 @@ def stale() -> Iterator[tuple[str, str]]:
     """Yields each stale result with what changed, and the pages and rows that show its figures."""
     for path in sorted(RESULTS.glob("*.json")):
         result = json.loads(path.read_text(encoding="utf-8"))
+        if sealed(result) != result:
+            yield path.stem, "its seal is broken: something else than its benchmark wrote the file"
+        for row in quoted(result["rows"]):
+            yield path.stem, f"benchmarks/peers.json has other figures than {row}"
         cases, recorded = cases_of(Path(result["command"].split()[0]).stem), result["golden"]
         changed = [name for name in cases if recorded.get(name) != digest(name)]
         if changed:
             texts = [text for name in changed for text in cases[name]]
             what = ", ".join(f"{name} {'changed' if name in recorded else 'is new'}" for name in changed)
             yield path.stem, f"{what}; {'; '.join(dict.fromkeys(shown_on(path.stem, result['rows'], texts)))}"
+
+
+def quoted(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yields the rows taken from peers.json that it does not hold."""
+    for row in rows:
+        source = row["origin"].get("source", "")
+        known = [peer.items() for peer, of in others("design") if of == source]
+        if "peers.json" in source and not any(peer <= row.items() for peer in known):
+            yield " ".join(map(str, list(row.values())[:2]))
 
 
 def shown_on(result: str, rows: Sequence[Mapping[str, Any]], texts: Sequence[str]) -> Iterator[str]:

@@ -8,7 +8,8 @@ else it is measured.
 Where the making is what is measured, as with speeds and searches, the second hash is that of the sources: forestc,
 hw_sim, hdl_templates and the benchmark's own scripts. A row of these stays if none of them has changed.
 
-A row that a run does not come to (--only, a missing folder or tool) stays as it is.
+A row that a run does not come to (--only, a missing folder or tool) stays as it is. The seal of a result is a hash of
+all else in it: by it a figure, a commit or a row that a hand has changed is found.
 """
 
 from __future__ import annotations
@@ -120,9 +121,9 @@ class Ledger:
 
             head["golden"] = digests(Path(sys.argv[0]).stem)
         if more is None:
-            more = {name: value for name, value in self._before.items() if name not in head and name not in self.parts}
+            more = {name: value for name, value in self._before.items() if name not in {*head, *self.parts, "seal"}}
         part = self.options.json.with_suffix(".part")
-        part.write_text(as_text({**head, **self.parts, **more}), encoding="utf-8")
+        part.write_text(as_text(sealed({**head, **self.parts, **more})), encoding="utf-8")
         part.replace(self.options.json)
 
     def _whole(self) -> bool:
@@ -221,6 +222,12 @@ def has_origins(rows: Any) -> bool:
 
 def without_origin(row: Mapping[str, Any]) -> Row:
     return {name: value for name, value in row.items() if name != "origin"}
+
+
+def sealed(result: Mapping[str, Any]) -> Row:
+    """Returns a result with its seal, at the second place."""
+    rest = {name: value for name, value in result.items() if name not in ("title", "seal")}
+    return {"title": result["title"], "seal": digest(result["title"], json.dumps(rest)), **rest}
 
 
 def as_text(result: Mapping[str, Any]) -> str:

@@ -41,7 +41,7 @@ NEEDS = {
     "shipped_models": "arm-none-eabi-gcc",
     "streams": "iverilog",
 }
-KEYS = ("title", "command", "golden", "rows")
+KEYS = ("title", "seal", "command", "golden", "rows")
 ORIGIN = {"commit", "date", "inputs", "tools", "made", "s"}
 DERIVED = {
     "exponents_in_nodes",
@@ -101,7 +101,7 @@ def test_a_script_runs_and_says_what_it_measured(name, data, peers, tmp_path, mo
     if not result:
         return
     made = json.loads(output.read_text())
-    assert tuple(made)[:4] == KEYS and made["rows"] and all(made["rows"])
+    assert tuple(made)[:5] == KEYS and made["rows"] and all(made["rows"])
     assert made["command"].startswith(f"benchmarks/{name}.py --small") and str(tmp_path.parent) not in made["command"]
     for origin in origins(made):
         assert origin.keys() == {"source"} or (origin.keys() == ORIGIN and COMMIT.fullmatch(origin["commit"]))

@@ -34,17 +34,32 @@ def test_a_case_stands_for_each_row_that_a_page_shows(page):
 
 def test_a_stale_result_names_the_case_and_the_pages_with_its_rows(tmp_path, monkeypatch):
     """Uses the engine's case, which is the quickest. Results of other cases are left alone."""
-    rows = [{"design": "iris", "line": "clean"}]
-    about = {"command": "benchmarks/board_check.py", "rows": rows}
+    rows = [{"design": "iris", "line": "clean", "origin": {}}]
+    about = {"title": "", "command": "benchmarks/board_check.py", "rows": rows}
     cases = {"engine": golden.digest("engine"), "boards": golden.digest("models read")}
     monkeypatch.setattr(golden, "digest", cases.__getitem__)
     monkeypatch.setattr(golden, "RESULTS", tmp_path)
     for name, digest in [("kept", cases["engine"]), ("board_check", "000000000000")]:
-        text = json.dumps({**about, "golden": {"engine": digest, "boards": cases["boards"]}})
-        (tmp_path / f"{name}.json").write_text(text)
+        result = golden.sealed({**about, "golden": {"engine": digest, "boards": cases["boards"]}})
+        (tmp_path / f"{name}.json").write_text(json.dumps(result))
     ((name, why),) = golden.stale()
     assert name == "board_check" and why.startswith("engine changed; ")
     assert "docs/howto/check.md, table: iris clean" in why
+
+
+def test_a_figure_by_hand_is_found_in_a_result_and_in_the_figures_of_others(tmp_path, monkeypatch):
+    known, source = golden.others("design")[0]
+    row = {**known, "origin": {"source": source}}
+    written = {"title": "", "command": "toy.py", "golden": {}, "rows": [row]}
+    monkeypatch.setattr(golden, "RESULTS", tmp_path)
+    for result, found in (
+        (golden.sealed(written), []),
+        ({**golden.sealed(written), "rows": [{**row, "FF": -1}]}, ["its seal is broken", "benchmarks/peers.json"]),
+        (golden.sealed({**written, "rows": [{**row, "FF": -1}]}), ["benchmarks/peers.json"]),
+    ):
+        (tmp_path / "toy.json").write_text(json.dumps(result))
+        told = [why for _, why in golden.stale()]
+        assert len(told) == len(found) and all(why.startswith(text) for why, text in zip(told, found, strict=True))
 
 
 @pytest.mark.parametrize(
