@@ -23,7 +23,9 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 import forestc
+from forestc.backends.c.misra import findings
 from forestc.backends.names import feature_name
+from forestc.forest.hashing import text_hash
 from forestc.forest.text import parse_forest, print_forest
 from forestc.frontends import read_bytes
 from forestc.frontends.shared.merge import side_by_side
@@ -202,14 +204,24 @@ def test_c_looks_up_codes_of_hashes(known, tmp_path):
             function = f"{design.forest.name}_{feature_name(index, feature.name)}_code"
             lines.append(f"    wrong += {function}({', '.join(map(str, values))}) != {words[row, index]};")
     assert any(columns[f.column].combined for f in design.forest.features if f.column in columns)
+    texts = [
+        *hashes,
+        *("ß" * (k // 4) + "".join(random.Random(k).choices("az09 _\n\\", k=k - k // 4)) for k in range(150)),
+    ]
+    for data in (text.encode() for text in texts):
+        shown = "".join(f"\\{byte:03o}" for byte in data)
+        value = hashes.get(data.decode(), text_hash(data.decode()))
+        lines.append(f'    wrong += {design.forest.name}_text_hash("{shown}", {len(data)}u) != {value};')
     (header,) = (tmp_path / "out").rglob("*.h")
     body = "\n".join(lines)
     (tmp_path / "main.c").write_text(
         f'#include "{header}"\nint main(void)\n{{\n    int wrong = 0;\n{body}\n    return wrong != 0;\n}}\n'
     )
     program = tmp_path / "main"
-    subprocess.run(["cc", "-std=c99", "-Wall", "-Wextra", "-Werror", tmp_path / "main.c", "-o", program], check=True)
-    subprocess.run([program], check=True)
+    flags = ["-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Wsign-conversion", "-Wshadow", "-Werror"]
+    subprocess.run(["cc", *flags, "-fsanitize=undefined", tmp_path / "main.c", "-o", program], check=True)
+    assert subprocess.run([program], check=True, capture_output=True).stderr == b""
+    assert findings(header.parent, [header.name]) == []
 
 
 @pytest.mark.parametrize("count", [examples(100), pytest.param(2000, marks=pytest.mark.slow)])
