@@ -20,7 +20,6 @@ import numpy as np
 from data import table
 from ledger import Case, Ledger, Steps
 from numpy.typing import NDArray
-from papers.peers import peer_result
 from tools import arguments
 
 from forestc.papers import BinaryMatrixFactorization
@@ -42,14 +41,11 @@ def main() -> None:
     parser = arguments(__doc__, "json", "data!", "only")
     parser.add_argument("--ranks", default="2,5,10", metavar="NUMBERS")
     parser.add_argument("--seconds", type=float, default=1200.0, help="for each matrix and rank; 0: no limit")
-    parser.add_argument("--peer", metavar="PYTHON", help="an interpreter with nimfa, which is compared")
     parser.add_argument("--rounds", type=int, help="most rounds of column generation")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     if options.small:
         options.only, options.ranks, options.seconds = "zoo", "2", 0.5
-    if options.peer is None:
-        print("no --peer: nimfa is not compared")
     names, ranks = options.only.split(",") if options.only else PAPER, map(int, options.ranks.split(","))
     cases = [{"matrix": name, "k": k} for name, k in product(names, ranks)]
     ledger = Ledger(TITLE, options, ("highspy", "scipy"), ("seconds", "rounds", "seed"))
@@ -76,7 +72,6 @@ def measured(options: Any, case: Case) -> Steps:
         "paper_MLP(1)": relaxation, "MIP(1)_bound": model.model_bound_,
         "gap_%": round(100 * max(0.0, 1 - model.model_bound_ / model.model_error_), 2),
         "paper_gap_%": "" if gap is None else gap, "s": round(seconds, 1),
-        **peer_result(options.peer, "nimfa", X, k),
     }  # fmt: skip
 
 

@@ -3,11 +3,10 @@
     python benchmarks/bounded_treewidth.py --data DIR --seconds 600 --seeds 10 --json FILE
     python benchmarks/bounded_treewidth.py --data DIR --seconds 20 --seeds 3        # a quick look
 
-Scores are BDeu with equivalent sample size 1. The proofs are compared with Table 1: seconds to a proved optimum. The
-scores are compared with Tables 3 and 4: highest, lowest and median score over seeds at treewidth 4 and 10, beside the
-printed values. Three methods run for the same seconds on the same columns and threads: our search, and our
-implementations of both versions of the paper's Algorithm 1. A variable has at most 3 parents (2 in hill and community),
-as in the paper.
+Scores are BDeu with equivalent sample size 1. They are compared with Tables 3 and 4: highest, lowest and median score
+over seeds at treewidth 4 and 10, beside the printed values (papers/bounded_treewidth/printed.csv). Two methods run for
+the same seconds on the same columns and threads: our search, and our implementation of Version 2 of the paper's
+Algorithm 1. A variable has at most 3 parents (2 in hill and community), as in the paper.
 
 Preparation of the columns: numbers of more than two values are cut at their median (x > median). Categories are
 numbered in the order of the data set's documentation (of audio, by the alphabet) and cut likewise. A missing value
@@ -19,7 +18,6 @@ Version 2 on the same columns, not with the printed values.
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +27,7 @@ from data import table
 from ledger import Case, Ledger, Steps
 from numpy.typing import NDArray
 from papers.bounded_treewidth.methods import compile_methods, learn_by
-from papers.peers import peer_result
-from tools import arguments
+from tools import arguments, published
 
 from forestc.papers import BoundedTreewidthNetwork
 from forestc.papers.networks.bounded_treewidth import NetworkSearch
@@ -48,35 +45,8 @@ SETS: dict[str, tuple[str, int, int]] = {  # holds file, rows and the most paren
     "hill": ("hill_valley_606", 606, 2),
     "community": ("communities_crime", 1994, 2),
 }
-# PRINTED holds (highest, lowest, median) score of each version in the paper, by set and treewidth
-PRINTED: dict[tuple[str, int], dict[str, tuple[float, float, float]]] = {
-    ("nursery", 4): {"version-1": (-72235.68, -72327.59, -72239.34), "version-2": (-72159.27, -72159.27, -72159.27)},
-    ("breast", 4): {"version-1": (-2696.62, -2770.36, -2714.39), "version-2": (-2685.24, -2686.87, -2685.99)},
-    ("adult", 4): {"version-1": (-204063.81, -206209.91, -205008.65), "version-2": (-200771.07, -201277.83, -200950.56)},  # noqa: E501
-    ("zoo", 4): {"version-1": (-644.55, -737.14, -676.20), "version-2": (-576.58, -588.89, -582.57)},
-    ("mushroom", 4): {"version-1": (-76431.11, -84982.26, -79416.18), "version-2": (-59147.71, -62745.76, -60431.06)},
-    ("wdbc", 4): {"version-1": (-8825.27, -9810.43, -8907.39), "version-2": (-7158.26, -7274.97, -7201.37)},
-    ("audio", 4): {"version-1": (-2345.23, -2473.97, -2458.18), "version-2": (-2122.33, -2149.55, -2131.19)},
-    ("hill", 4): {"version-1": (-1275.01, -1510.71, -1411.53), "version-2": (-1112.05, -1151.12, -1137.03)},
-    ("community", 4): {
-        "version-1": (-111792.03, -113826.56, -112910.15), "version-2": (-92433.71, -95183.13, -93300.99),
-    },
-    ("nursery", 10): {"version-2": (-72159.27, -72159.27, -72159.27)},
-    ("breast", 10): {"version-2": (-2685.24, -2685.24, -2685.24)},
-    ("adult", 10): {"version-2": (-200398.91, -200513.6, -200419.75)},
-    ("zoo", 10): {"version-2": (-564.24, -572.13, -567.76)},
-    ("mushroom", 10): {"version-2": (-55604.24, -56950.21, -56116.23)},
-    ("wdbc", 10): {"version-2": (-6943.96, -6984.57, -6958.57)},
-    ("audio", 10): {"version-2": (-2094.76, -2146.76, -2122.17)},
-    ("hill", 10): {"version-2": (-980.06, -1109.28, -999.11)},
-    ("community", 10): {"version-2": (-89556.12, -92656.88, -91709.72)},
-}  # fmt: skip
+PRINTED = published("bounded_treewidth")
 AGREE = ("nursery", "breast")  # lists the sets with the same columns as the paper: their optima are the printed ones
-PROVED = {  # seconds that the paper's MILP took to prove the optimum at treewidth 2, 3, 4, 5
-    "nursery": (1, 1, 1, 1),
-    "breast": (31, 19, 8, 8),
-    "adult": ("over 3 h", "over 3 h", 2400, 37),
-}
 ORDERS = {  # lists the categories of each column in the order of the data set's documentation, the class last
     "nursery": (
         "usual pretentious great_pret", "proper less_proper improper critical very_crit",
@@ -111,21 +81,13 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=20.0, help="for each run of a method")
     parser.add_argument("--seeds", type=int, default=3, help="runs of each method")
     parser.add_argument("--treewidths", default="4,10")
-    parser.add_argument("--peer", metavar="PYTHON", help="an interpreter with pgmpy, which is compared")
-    parser.add_argument("--proof-seconds", type=float, default=60.0, help="for each proof of an optimum")
     options = parser.parse_args()
     if options.small:
         options.only, options.seconds, options.seeds, options.treewidths = "breast", 0.1, 1, "4"
-        options.proof_seconds = 0.1
     names = options.only.split(",") if options.only else list(SETS)
     tables = {name: columns(name, options.data) for name in names}
     compile_methods()
-    if options.peer is None:
-        print("no --peer: pgmpy is not compared")
-    ledger = Ledger("tables 3 and 4: scores", options, ("highspy", "numba"), ("seconds", "seeds", "proof_seconds"))
-    widths = range(2, 3 if options.small else 6)
-    proofs = [{"set": name, "treewidth": k} for name in PROVED if name in names for k in widths]
-    ledger.fill(proofs, proved, tables, options, part="proofs")
+    ledger = Ledger("tables 3 and 4: scores", options, ("highspy", "numba"), ("seconds", "seeds"))
     cases = [{"set": name, "treewidth": k} for k in map(int, options.treewidths.split(",")) for name in names]
     ledger.fill(cases, compared, tables, options)
     ledger.show()
@@ -165,21 +127,6 @@ def cut(column: NDArray[Any], order: list[str]) -> NDArray[np.uint8]:
     return (values > edge).astype(np.uint8)
 
 
-def proved(tables: Tables, options: Any, case: Case) -> Steps:
-    """Proves the optimum at treewidth k; yields a line of the comparison with Table 1."""
-    name, k = case["set"], case["treewidth"]
-    bits = tables[name]
-    yield bits, None
-    start = time.perf_counter()
-    model = BoundedTreewidthNetwork(
-        k, max_parents=SETS[name][2], method="exact", time_limit=options.proof_seconds, random_state=0
-    ).fit(bits)
-    yield {
-        "score": f"{model.score_:.2f}", "bound": f"{model.bound_:.2f}",
-        "optimal": model.network_.optimal, "s": f"{time.perf_counter() - start:.2f}", "MILP_s": PROVED[name][k - 2],
-    }  # fmt: skip
-
-
 def compared(tables: Tables, options: Any, case: Case) -> Steps:
     """Runs each method with each seed; yields a line of the comparison with Table 3 or 4."""
     name, k = case["set"], case["treewidth"]
@@ -187,16 +134,11 @@ def compared(tables: Tables, options: Any, case: Case) -> Steps:
     yield bits, None
     line: dict[str, Any] = {"columns": bits.shape[1], "s": options.seconds}
     medians = {}
-    for method in ("version-1", "version-2", "search"):
-        if method == "version-1" and k > 6:
-            continue
+    for method in ("version-2", "search"):
         scores = [score(method, bits, k, SETS[name][2], options.seconds, seed) for seed in range(options.seeds)]
         medians[method] = float(np.median(scores))
         line[method] = " ".join(f"{value:.2f}" for value in (max(scores), min(scores), medians[method]))
-        printed = PRINTED[name, k].get(method)
-        if printed:
-            line[f"printed_{method}"] = " ".join(f"{value:.2f}" for value in printed)
-    line |= peer_result(options.peer, "pgmpy", bits, SETS[name][2])
+    line["printed_version-2"] = " ".join(PRINTED[name, str(k)])
     line["columns_as_printed"] = name in AGREE
     line["better_than_version-2_%"] = round(100 * (1 - medians["search"] / medians["version-2"]), 2)
     yield line

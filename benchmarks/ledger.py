@@ -100,7 +100,7 @@ class Ledger:
         more: figures and tables that follow from the rows.
         """
         if self._whole():
-            self.parts = {name: self._seen.get(name, rows) for name, rows in self.parts.items()}
+            self.parts = dict(self._seen)
         bare = {name: [without_origin(row) for row in rows] for name, rows in self.parts.items()}
         show(self.title, bare.pop("rows", []), **bare, **more)
         self._save(more)
@@ -129,7 +129,7 @@ class Ledger:
     def _whole(self) -> bool:
         """Returns whether the run comes to all cases."""
         given = vars(self.options)
-        return not given.get("only") and all(given.get(name, True) for name in ("data", "peers"))
+        return not given.get("only") and all(given.get(name, True) for name in ("data", "peers", "peer"))
 
     def _of(self, case: Case, part: str) -> list[Row]:
         rows = self.parts.setdefault(part, [])

@@ -15,7 +15,6 @@ measures this part alone.
 from __future__ import annotations
 
 import tempfile
-import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
@@ -105,23 +104,20 @@ def lived(options: Any, case: Mapping[str, Any]) -> Iterator[Any]:
     yield [X, y], None
     model.fit(X[:fit], y[:fit])
     truth = Scorer(forestc.load(model), ArrayRows(X[fit:][:FRESH].astype(np.float64), y[fit:][:FRESH]))
-    seconds, done = [], []
-    for level in (1, 1, 2):  # The first run compiles functions.
+    done = []
+    for level in (1, 2):
         with tempfile.TemporaryDirectory() as folder:
-            begin = time.process_time()
             out = Path(folder) / "out"
             done.append(forestc.compile(model, X[:fit], out, label=y[:fit], level=level, targets="verilog"))
-            seconds.append(time.process_time() - begin)
-    true, made = truth.of(done[2].design.forest), done[2].figures["level"]
+    true, made = truth.of(done[1].design.forest), done[1].figures["level"]
     chosen = next(row for row in made["table"] if row["chosen"]) if "table" in made else {"family": "paths kept"}
     evidence = made.get("evidence") or {"word": "-O1", "lost": 0.0, "interval": [0.0, 0.0], "rows": 0}
     low, high = (round(end, 5) for end in evidence["interval"])
-    first, size = (estimated_luts(each.figures) for each in done[1:])
+    first, size = (estimated_luts(each.figures) for each in done)
     yield {
         "won": chosen["family"], "word": evidence["word"], "judged_on": evidence["rows"], "size": size,
         "to -O1": round(size / max(first, 1), 4), "lost": round(true.lost, 5), "error": round(true.error, 5),
         "fresh": true.rows, "estimated": round(evidence["lost"], 5), "low": low, "high": high,
-        "s": round(seconds[2], 1), "s to -O1": round(seconds[2] / seconds[1], 1),
     }  # fmt: skip
 
 
@@ -129,13 +125,10 @@ def summary_of_live(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     lines = []
     for word in dict.fromkeys(row["word"] for row in rows):
         own = [row for row in rows if row["word"] == word]
-        broken = (row["lost"] - 1.64 * row["error"] > TOLERANCE for row in own)
         lines.append({
             "word": word, "designs": len(own),
             "above the tolerance": _share(row["lost"] > TOLERANCE for row in own),
-            "above twice": _share(row["lost"] > 2 * TOLERANCE for row in own), "shown broken": _share(broken),
-            "size to -O1": round(float(np.exp(np.mean(np.log([max(row["to -O1"], 1e-4) for row in own])))), 3),
-            "most s": max(row["s"] for row in own), "most s to -O1": max(row["s to -O1"] for row in own),
+            "above twice": _share(row["lost"] > 2 * TOLERANCE for row in own), "size to -O1": _mean_size(own),
         })  # fmt: skip
     return lines
 
@@ -153,7 +146,7 @@ def measured(options: Any, case: Mapping[str, Any]) -> Iterator[Any]:
     truth = Scorer(source, ArrayRows(X[fresh], y[fresh]))
     search = LevelSearch(source, rows, (fold,), size_of(["verilog"], None, "", LoweringOptions()), TOLERANCE)
     first = search.plain("paths kept", parse_passes(PATHS, PASSES)).size
-    made, begin = [], time.process_time()
+    made = []
     for level in SEARCHING:
         climbed(level, search, SearchTerms(TOLERANCE))
         search.smallest()
@@ -166,7 +159,7 @@ def measured(options: Any, case: Mapping[str, Any]) -> Iterator[Any]:
                 "size": taken.trial.size, "to -O1": round(taken.trial.size / max(first, 1), 4),
                 "lost": round(true.lost, 5), "error": round(true.error, 5), "fresh": len(fresh),
                 "estimated": round(evidence.lost, 5), "low": round(low, 5), "high": round(high, 5),
-                "width": round((high - low) / (2 * half), 3), "s": round(time.process_time() - begin, 1),
+                "width": round((high - low) / (2 * half), 3),
             })  # fmt: skip
     yield made
 
@@ -192,7 +185,7 @@ def summary(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
                     "width to one without a choice": round(float(np.mean([row["width"] for row in moved or own])), 2),
                     "shown": _share(row["word"] == "shown" for row in own),
                     "-O1": _share(row not in moved for row in own),
-                    "size to -O1": round(float(np.exp(np.mean(np.log([max(row["to -O1"], 1e-4) for row in own])))), 3),
+                    "size to -O1": _mean_size(own),
                 })  # fmt: skip
     return lines
 
@@ -215,6 +208,11 @@ def steady(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
                     {"level": f"-O{level}", "held-out rows": held, "largest to smallest": float(np.median(ratios))}
                 )
     return lines
+
+
+def _mean_size(rows: list[dict[str, Any]]) -> float:
+    """Returns the geometric mean of the sizes to those of -O1."""
+    return round(float(np.exp(np.mean(np.log([max(row["to -O1"], 1e-4) for row in rows])))), 3)
 
 
 def _share(of: Any) -> float:

@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from data import read as rows_of
@@ -25,7 +25,7 @@ from sklearn import ensemble
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import KFold
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
-from tools import arguments
+from tools import arguments, published
 
 from forestc.papers import ThresholdSharing
 
@@ -35,6 +35,10 @@ FILES = {
     "magic": "magic04", "real estate": "real_estate",
 }  # fmt: skip
 REGRESSION = ("airfoil", "real estate")
+LEARNERS = ("RF", "ERT", "AdaBoost", "GBoost")
+# PAPER holds distinct conditions, then size ratio and accuracy ratio after sharing on all rows. Random forests and
+# extra trees also have the two ratios after sharing on each tree's bootstrap rows.
+PAPER = published("threshold_sharing")
 NEAR = 0.01  # limits the relative difference that needs no explanation
 
 # WHY explains the figures that differ by more than NEAR. The number after "release 1.1.3" counts the conditions before
@@ -91,13 +95,13 @@ def folds(data: Data) -> Iterator[tuple[np.ndarray, np.ndarray]]:
 def measured(options: Any, case: Case) -> Steps:
     kind, data = case["learner"], read(case["data"], options.data)
     yield [data.X, data.y], None
-    printed = PAPER[data.name][LEARNERS.index(kind)]
+    paper = [float(figure) for figure in PAPER[data.name, kind] if figure]
     start = time.perf_counter()
     figures = []
     for train, test in list(folds(data))[: 1 if options.small else None]:
         model = learner(kind, data.regression).fit(data.X[train], data.y[train])
         of_fold = [0.0, float(model.score(data.X[test], data.y[test]))]
-        for per_tree in (False, True) if printed.size_per_tree is not None else (False,):
+        for per_tree in (False, True)[: len(paper) // 2]:
             method = ThresholdSharing(FrozenEstimator(model), per_tree_rows=per_tree)
             shared = method.fit(data.X[train], data.y[train])
             of_fold[0] = shared.n_conditions_before_
@@ -105,7 +109,6 @@ def measured(options: Any, case: Case) -> Steps:
         figures.append(of_fold)
     mean = np.mean(figures, axis=0)
     ours = [mean[0], *(mean[2:] / np.tile(mean[:2], (len(mean) - 2) // 2))]
-    paper = [p for p in printed if p is not None]
     apart = [abs(a / b - 1) for a, b in zip(ours, paper, strict=True)]
     row: dict[str, Any] = {}
     for name, a, b in zip(("NDC", "SR", "AR", "SR_tree", "AR_tree"), ours, paper, strict=False):
@@ -116,82 +119,11 @@ def measured(options: Any, case: Case) -> Steps:
     yield row | {"most_apart_%": 100 * max(apart), "s": time.perf_counter() - start}
 
 
-# The paper's tables 2 and 3: distinct conditions, then size ratio and accuracy ratio after sharing on all rows. Random
-# forests and extra trees also have the two ratios after sharing on each tree's bootstrap rows.
-
-
-class Printed(NamedTuple):
-    conditions: float
-    size: float
-    accuracy: float
-    size_per_tree: float | None = None
-    accuracy_per_tree: float | None = None
-
-
-LEARNERS = ("RF", "ERT", "AdaBoost", "GBoost")
-
-PAPER: dict[str, tuple[Printed, Printed, Printed, Printed]] = {
-    "iris": (
-        Printed(103.8, 0.42004, 1.0211, 0.35838, 1.0141),
-        Printed(1354.0, 0.074003, 1.0141, 0.071344, 1.0211),
-        Printed(7.6, 0.94737, 1.0000),
-        Printed(47.8, 0.61088, 1.0000),
-    ),
-    "parkinsons": (
-        Printed(1012.6, 0.39897, 1.0000, 0.32510, 1.0115),
-        Printed(2564.8, 0.25483, 0.98324, 0.20360, 0.97765),
-        Printed(13.8, 1.0000, 1.0000),
-        Printed(217.2, 0.60221, 1.0000),
-    ),
-    "breast cancer": (
-        Printed(1415.4, 0.41953, 1.0018, 0.34647, 1.0000),
-        Printed(3707.8, 0.28276, 0.99817, 0.22995, 0.99636),
-        Printed(18.2, 0.98901, 1.0000),
-        Printed(290.8, 0.65612, 1.0000),
-    ),
-    "blood": (
-        Printed(321.6, 0.45025, 1.0000, 0.39988, 0.99646),
-        Printed(15786.8, 0.010046, 0.99470, 0.0098943, 0.99823),
-        Printed(267.0, 0.48839, 0.99819),
-        Printed(137.4, 0.69869, 0.99827),
-    ),
-    "winequality red": (
-        Printed(4115.4, 0.21869, 1.0027, 0.20994, 1.0090),
-        Printed(44535.4, 0.021399, 0.99370, 0.019813, 0.98832),
-        Printed(317.4, 0.57656, 1.0049),
-        Printed(940.6, 0.61748, 1.0048),
-    ),
-    "winequality white": (
-        Printed(7288.6, 0.19249, 0.99669, 0.18503, 1.0018),
-        Printed(140137.8, 0.010184, 1.0000, 0.0094007, 1.0003),
-        Printed(812.2, 0.45900, 0.99932),
-        Printed(1186.6, 0.63509, 0.99965),
-    ),
-    "magic": (
-        Printed(113713.4, 0.084643, 0.99928, 0.076688, 1.0000),
-        Printed(289735.0, 0.028258, 0.99898, 0.022711, 0.99814),
-        Printed(1731.8, 0.45791, 0.99929),
-        Printed(501.4, 0.85880, 0.99982),
-    ),
-    "real estate": (
-        Printed(5077.4, 0.12487, 1.0029, 0.11683, 1.0094),
-        Printed(20708.8, 0.029002, 1.0028, 0.025709, 1.0043),
-        Printed(5027.2, 0.12735, 0.99757),
-        Printed(266.8, 0.66942, 0.99556),
-    ),
-    "airfoil": (
-        Printed(1337.0, 0.11399, 1.0002, 0.11294, 0.99811),
-        Printed(75599.6, 0.0019841, 0.99960, 0.0019656, 0.99455),
-        Printed(1489.0, 0.10423, 1.0018),
-        Printed(123.4, 0.79903, 0.99968),
-    ),
-}
-
-
 def main() -> None:
     options = arguments(__doc__, "json", "data", "only").parse_args()
     warnings.simplefilter("ignore", FutureWarning)
-    names = options.only.split(",") if options.only else PAPER if options.data else ("iris", "breast cancer")
+    every = dict.fromkeys(name for name, _ in PAPER) if options.data else ("iris", "breast cancer")
+    names = options.only.split(",") if options.only else every
     learners = LEARNERS[-1:] if options.small else LEARNERS
     ledger = Ledger(TITLE, options, ("scikit-learn",))
     ledger.fill(({"data": name, "learner": kind} for name in names for kind in learners), measured, options)

@@ -1,8 +1,9 @@
-"""Holds shared functions of the benchmarks: arguments, tables, peak memory, power laws."""
+"""Holds shared functions of the benchmarks: arguments, tables, figures of papers, peak memory, power laws."""
 
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import resource
 import subprocess
@@ -62,6 +63,12 @@ def _print(title: str, rows: Sequence[Mapping[str, Any]]) -> None:
             *(f"{v:,.3g}" if isinstance(v, float) else f"{v:,}" if type(v) is int else str(v) for v in values)
         )
     Console(width=max(190, Console().width)).print(table)
+
+
+def published(paper: str) -> dict[tuple[str, str], list[str]]:
+    """Returns the figures that a paper prints, by the first two columns of papers/PAPER/printed.csv."""
+    with (ROOT / "benchmarks" / "papers" / paper / "printed.csv").open(newline="") as file:
+        return {(first, second): figures for first, second, *figures in csv.reader(file)}
 
 
 def exponent(sizes: Sequence[float], costs: Sequence[float]) -> float:
