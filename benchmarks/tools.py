@@ -68,7 +68,7 @@ def _print(title: str, rows: Sequence[Mapping[str, Any]]) -> None:
 def published(paper: str) -> dict[tuple[str, str], list[str]]:
     """Returns the figures that a paper prints, by the first two columns of papers/PAPER/printed.csv."""
     with (ROOT / "benchmarks" / "papers" / paper / "printed.csv").open(newline="") as file:
-        return {(first, second): figures for first, second, *figures in csv.reader(file)}
+        return {(first, second): figures for first, second, *figures in [*csv.reader(file)][1:]}
 
 
 def exponent(sizes: Sequence[float], costs: Sequence[float]) -> float:
