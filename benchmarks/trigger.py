@@ -57,7 +57,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=20_000)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as made:
-        folder = options.models or Path(made)
+        folder = Path(made) if options.small or options.models is None else options.models
         if options.small:
             types = {role: Fixed(8, 3, True) for role in ("input", "threshold", "score")}
             (folder / "small.json").write_text(json.dumps(model(np.random.default_rng(0), types)))

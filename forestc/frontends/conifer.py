@@ -118,7 +118,8 @@ def _types(root: Document, emulator: Emulator) -> tuple[dict[str, Number], list[
     if not fine:
         what = f"inputs of type {own} do not fit the type of thresholds, {compared}"
         raise root.fail(what, f"give {opt.ap_types:input=TYPE,threshold=TYPE} with types that fit")
-    notes = [f"numbers are those of the emulator: {', '.join(f'{role} {types[role]}' for role in ROLES)}"]
+    named = [of.fixed_point(of.rounding, of.overflow) if isinstance(of, Fixed) else of for of in map(types.get, ROLES)]
+    notes = [f"numbers are those of the emulator: {', '.join(map('{} {}'.format, ROLES, named))}"]
     weight = parsed_type(said("weight_precision", "WeightPrecision") or names["threshold"])
     if root.has("weight") and isinstance(weight, Fixed) and round_to(np.ones(1), weight)[0] != 1:
         notes.append(
