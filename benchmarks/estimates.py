@@ -396,6 +396,9 @@ def fit(
                 mapped_key = (family.name, index)
                 mapped[mapped_key] = mapped.get(mapped_key) or Mapped.of(design.netlist(family), family)
                 samples.append(Measured(design, mapped[mapped_key], float(value)))
+        if len({sample.made.data for sample in samples}) < 2:
+            print(f"{target}: too few designs fit on it", flush=True)
+            continue
         if figure == "lut":
             table["LUT_COSTS"][target], table["NINE_OF_TEN"][target], errors = fit_luts(samples)
         else:
