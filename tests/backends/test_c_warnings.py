@@ -15,7 +15,7 @@ import xgboost
 from forest_kinds import FLOATABLE
 from random_forests import random_forest, troublesome_rows
 from sklearn.datasets import load_diabetes, load_digits
-from sklearn.ensemble import RandomForestRegressor
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from thinned import only
 
 import forestc
@@ -70,6 +70,12 @@ def cases():
     forest = forestc.quantize(model, X, y)
     for layout in ("branches", "ranked", "nodes", "masks", "mixed"):
         yield replace(forest, name=f"digits_{layout}"), COptions(c_layout=layout)
+    deep = forestc.quantize(RandomForestClassifier(20, random_state=0).fit(X, y), X, y)  # its leaves need two bytes
+    X, y = load_diabetes(return_X_y=True)
+    precise = forestc.quantize(RandomForestRegressor(9, random_state=0).fit(X, y), X, level=0)  # so do its thresholds
+    for name, forest in (("deep", deep), ("precise", precise)):
+        for layout in ("nodes", "mixed"):
+            yield replace(forest, name=f"{name}_{layout}"), COptions(c_layout=layout)
 
 
 def entries(forest, options):

@@ -66,10 +66,12 @@ class LeafSums:
         if leaves.kind == "bits":
             return [
                 f"{self.flash.kinds['leaf_values']} bits = {self.flash.read('leaf_values', leaf)};",
-                "uint8_t k;",
-                "for (k = 0; bits != 0u; k++) {",
-                f"    {target} = ({score})({target} + ({score})(bits & 1u));",
+                "uint8_t k = 0u;",
+                "while (bits != 0u) {",
+                "    const uint8_t bit = (uint8_t)(bits & 1u);",
+                f"    {target} = ({score})({target} + ({score})bit);",
                 "    bits >>= 1;",
+                "    k++;",
                 "}",
             ]
         if leaves.kind == "rows":

@@ -69,7 +69,7 @@ class NodesInC:
             tree=int_type(0, max(1, len(nodes.starts))),
             slot=self.slots.kind,
             unit=f"uint{8 * nodes.unit}_t",
-            high="(uint32_t)number" if wide else "(unsigned)number",
+            rest="uint32_t" if wide else "unsigned",
             longer=nodes.single < count + nodes.jumps,
             start=flash.read("starts", "tree"),
             far=flash.read("starts", f"number {'+' if far >= 0 else '-'} {abs(far)}u"),
