@@ -14,7 +14,7 @@ from needs import REQUIRED
 from random_forests import random_forest, random_tree
 
 from forestc.backends.c.types import score_type
-from forestc.backends.languages import LANGUAGES, wasm
+from forestc.backends.languages import LANGUAGES
 from forestc.backends.languages.core import integer_bits
 from forestc.errors import MissingToolError, ModelError
 from forestc.forest.builder import changed, changed_tree, make_forest
@@ -22,7 +22,7 @@ from forestc.forest.ir import Aggregate, Decision, Feature, Link
 from forestc.forest.numbers import FLOAT32, FLOAT64, Fixed, Ordered, word_range
 from forestc.toolchain.run import run_tool
 
-ENGINES = [(language, name) for language in (*LANGUAGES.values(), wasm.LANGUAGE) for name in language.runs]
+ENGINES = [(language, name) for language in LANGUAGES.values() for name in language.runs]
 NAMES = [
     "class", "fn", "func", "type", "import", "package", "Object", "String", "json", "struct", "array", "math", "main",
     "core", "std", "fmt", "init", "java", "lambda", "None", "self", "Math", "loop", "score", "decide", "x", "Double",

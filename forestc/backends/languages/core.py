@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import ast
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -13,7 +13,7 @@ import numpy as np
 from forestc.backends.c.quantizer import row_type
 from forestc.backends.c.types import score_type, size_of
 from forestc.backends.c.values import shown
-from forestc.backends.languages.syntax import Table
+from forestc.backends.languages.syntax import Table, functions_of
 from forestc.errors import OptionError, opt
 from forestc.forest.builder import changed, changed_tree
 from forestc.forest.conditions import OneOf, toggled
@@ -33,25 +33,29 @@ class Core:
     """The tables of a forest and the functions that read them, in the language of `syntax.py`."""
 
     tables: tuple[Table, ...]
-    source: str
+    functions: tuple[ast.FunctionDef, ...]
+    names: frozenset[str]  # in the functions
     columns: int  # of a raw row
     narrow: bool  # True if raw rows are of float32
     bits: int  # that hold all integers but those of the quantizer, with the sign
     values: int  # per row; 0 if the forest has none
 
-    def calls(self, name: str) -> bool:
-        """Returns True if the functions call one of this name."""
-        return f"{name}(" in self.source.replace(f"def {name}(", "")
+    def calls(self, *names: str) -> bool:
+        """Returns True if the functions call one of these."""
+        return not self.names.isdisjoint(names)
 
 
-def core_of(forest: Forest) -> Core:
-    """Returns the shared part of a quantized forest's files. Raises OptionError if it has too many splits."""
+def core_of(forest: Forest, roots: Sequence[str]) -> Core:
+    """Returns the shared part of a quantized forest's files. roots: its public functions; without `words` they are one
+    block that has their variables. Raises OptionError if no language makes a feature's words."""
     writer = _Writer(forest)
     narrow = row_type(forest, "auto").bits == 32
-    source = render("languages/core.py.j2", narrow=narrow, **writer.facts())
+    source = render("languages/core.py.j2", narrow=narrow, block="words" not in roots, **writer.facts())
+    functions, names = functions_of(source, roots)
     values = writer.given.count if writer.given is not None else 0
-    tables = tuple(table for table in writer.tables if re.search(rf"\b{table.name}\[", source))
-    return Core(tables, source, max(1, forest.columns), narrow, integer_bits(forest), values)
+    tables = tuple(table for table in writer.tables if table.name in names)
+    columns, bits = max(1, forest.columns), integer_bits(forest)
+    return Core(tables, tuple(functions), frozenset(names), columns, narrow, bits, values)
 
 
 def integer_bits(forest: Forest) -> int:
@@ -73,8 +77,8 @@ class _Writer:
 
     def table(self, name: str, values: Iterable[int]) -> None:
         entries = tuple(map(int, values))
-        signed = min(entries, default=0) < 0
-        self.tables.append(Table(name, entries, width_of(np.array([0, *entries], dtype=np.int64)), signed))
+        width = width_of(np.array([0, *entries], dtype=np.int64))
+        self.tables.append(Table(name, entries, width, width == 8 or min(entries, default=0) < 0))
 
     def facts(self) -> Facts:
         forest = self.forest
@@ -90,7 +94,7 @@ class _Writer:
             **self._combination(),
             "targets": [self._decision(part) for part in forest.targets] if forest.decides else [],
             **self._values(),
-            **self._quantizer(),
+            "quantizer": [_word(feature) for feature in forest.features],
         }
 
     def _slots(self, laid: NodeTables) -> Facts:
@@ -258,11 +262,6 @@ class _Writer:
             "links": {part["kind"] for part in parts},
         }
 
-    def _quantizer(self) -> Facts:
-        calls = [_word(feature) for feature in self.forest.features]
-        helpers = {call.split("(")[0] for call in calls}
-        return {"quantizer": calls, "helpers": helpers | ({"fixed"} if helpers & {"code", "floor", "trunc"} else set())}
-
 
 def _apart(forest: Forest) -> Forest:
     """Returns a forest that gives each output of each tree as a sum of its own."""
@@ -309,8 +308,3 @@ def _word(feature: Feature) -> str:
         case Ordered(bits):
             return f"key{bits}({value}, {span.top})"
     raise OptionError(f"{number} has no words", where="the quantizer of rows", do="quantize the forest first")
-
-
-def joined(parts: Sequence[str]) -> str:
-    """Returns the parts that are not empty, with an empty line between them."""
-    return "\n\n".join(part.strip("\n") for part in parts if part.strip()) + "\n"

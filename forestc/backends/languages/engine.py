@@ -38,9 +38,9 @@ class LanguageEngine:
         self.forest, self.folder = design.forest, folder
         for role in language.files:
             copied(design, role, folder)
-        view = dict(run.view(self.forest)) if run.view else view_of(language, self.forest)
+        view = view_of(language, self.forest)
         self.bound = view.get("bound")
-        self.narrow, self.n_values = view["core"].narrow and language.syntax.types["row32"] != "", view["core"].values
+        self.narrow, self.n_values = view["core"].narrow and language.syntax.types != {}, view["core"].values
         held = self.forest.carried or range(self.forest.columns)
         view |= {"engine": engine, "held": list(held), "n_words": len(self.forest.features)}
         for name, template in run.drivers.items():
@@ -81,8 +81,8 @@ def need_zig(_: object) -> None:
         raise MissingToolError("ziglang is not installed", where=opt.target, do="pip install ziglang")
 
 
-def built(build: tuple[str, ...], _: object, files: Mapping[str, str]) -> dict[str, bytes]:
-    """Returns the WebAssembly module of the source among files, by its path. build: arguments of zig. Raises ToolError
+def built(arguments: tuple[str, ...], _: object, files: Mapping[str, str]) -> dict[str, bytes]:
+    """Returns the WebAssembly module of the source among files, by its path. arguments: those of zig. Raises ToolError
     if the compiler fails."""
     own = {PurePosixPath(path).name: text for path, text in files.items() if path.startswith("wasm/")}
     source = next(name for name in own if name.endswith(".c"))
@@ -90,6 +90,6 @@ def built(build: tuple[str, ...], _: object, files: Mapping[str, str]) -> dict[s
     with tempfile.TemporaryDirectory() as temporary:
         for name, text in own.items():
             (Path(temporary) / name).write_text(text, encoding="utf-8")
-        command = [sys.executable, "-m", "ziglang", *build, source, "-o", module]
+        command = [sys.executable, "-m", "ziglang", *arguments, source, "-o", module]
         run_tool(command, Path(temporary), seconds=1800, writes=[module])
         return {f"wasm/{module}": (Path(temporary) / module).read_bytes()}

@@ -9,7 +9,7 @@ from forestc.backends.base import Artifact, artifacts
 from forestc.backends.c.types import labels_are_text
 from forestc.backends.languages.core import VALUE_ERROR, Core, core_of, integer_bits
 from forestc.backends.languages.language import Language
-from forestc.backends.languages.syntax import inlined, printed, quoted
+from forestc.backends.languages.syntax import PUBLIC, inlined, printed, quoted
 from forestc.backends.names import plain
 from forestc.errors import opt
 from forestc.forest.ir import Forest
@@ -37,18 +37,17 @@ def rendered(language: Language, forest: Forest) -> dict[str, str]:
 
 def view_of(language: Language, forest: Forest) -> dict[str, Any]:
     """Returns the variables of a language's templates."""
-    core, syntax, variables = core_of(forest), language.syntax, dict[str, str]()
-    if language.inlines:
-        variables, functions = inlined(core.source, core.tables, syntax, language.inlines)
+    core, syntax, variables = core_of(forest, language.functions), language.syntax, dict[str, str]()
+    if language.functions == PUBLIC:
+        functions = printed(core.functions, core.tables, syntax)
     else:
-        functions = printed(core.source, core.tables, syntax)
+        variables, functions = inlined(core.functions, core.tables, syntax)
     shown = "probabilities" if forest.decides else "values"
-    calls = [("words", "row", max(1, len(forest.features)), "quantize"), ("scores", "x", forest.n_scores, "score")]
-    calls += [("predict", "x", len(forest.targets), "decide")] * forest.decides
-    calls += [(shown, "x", core.values, "value")] * bool(core.values)
-    return {
+    view = {
         "p": language.named(forest.name),
-        "title": f"{len(forest.trees)} trees, {forest.n_nodes} nodes",
+        "head": "\n".join(
+            [f"{len(forest.trees)} trees, {forest.n_nodes} nodes. Written by forestc.", *_notes(forest, core)]
+        ),
         "core": core,
         "tables": "\n".join(map(syntax.table, core.tables)),
         "functions": functions,
@@ -58,11 +57,10 @@ def view_of(language: Language, forest: Forest) -> dict[str, Any]:
         "text": [labels_are_text(part) for part in forest.targets if part.classes],
         "features": [quoted(feature.name, language.escape) for feature in forest.features],
         "words": _words(forest),
-        "notes": _notes(forest, core),
         "n_scores": forest.n_scores,
-        "api": calls,
         "values": shown if core.values else "",
     }
+    return language.view(forest, view)
 
 
 def _labels(language: Language, classes: list[Any]) -> list[str]:
@@ -91,11 +89,10 @@ def _notes(forest: Forest, core: Core) -> list[str]:
 def refusals(language: Language) -> tuple[Refusal, ...]:
     """Returns the forests that a language does not take."""
     normed = Refusal("fixed-point sums that are multiplied by a norm", lambda forest: forest.aggregate.norm != 1)
-    if language.widest >= 64:
-        return (normed,)
     found = partial(_wider, language.widest)
     do = f"give fewer input bits, or {opt.passes} with round-leaves{{leaf_bits=16}}"
-    return (normed, Refusal(f"words or scores of more than {language.widest} bits", found, do))
+    wide = Refusal(f"words or scores of more than {language.widest} bits", found, do)
+    return (normed,) * (not language.module) + (wide,) * (language.widest < 64)
 
 
 def _wider(bits: int, forest: Forest) -> bool:

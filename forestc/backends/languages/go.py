@@ -13,7 +13,7 @@ def _name(table: Table) -> str:
 
 
 def _table(table: Table) -> str:
-    kind = f"{'u' * (not table.signed and table.bytes < 8)}int{8 * table.bytes}"
+    kind = f"{'u' * (not table.signed)}int{8 * table.bytes}"
     text = listed(table, f"var {_name(table)} = [...]{kind}{{", "}")
     return text.replace("\n}", ",\n}") if table.values else text
 
@@ -22,27 +22,20 @@ LANGUAGE = Language(
     name="go",
     help="a Go package",
     files={"go": ("forest.go", "languages/go.go.j2"), "go_module": ("go.mod", "languages/go.mod.j2")},
-    content="a Go package: see [Other languages](../howto/languages.md)",
-    taken=frozenset(_TAKEN.split()),
+    taken=_TAKEN,
     escape=lambda character: f"\\U{ord(character):08x}",
     syntax=Syntax(
-        types={
-            "int": "int64",
-            "float": "float64",
-            "words": "*[{size}]int64",
-            "ints": "*[{size}]int64",
-            "floats": "*[{size}]float64",
-            "row": "*[{size}]float64",
-            "row32": "*[{size}]float32",
-        },
+        types={"int": "int64", "label": "int64", "float": "float64", "float32": "float32"},
+        taken="*[{size}]{type}",
+        given="[{size}]{type}",
         table=_table,
         read=lambda table, index: f"int64({_name(table)}[{index}])",
-        function="func {name}({parameters}){returns} {{",
+        public="func {title}({parameters}) {type} {{",
+        function="func {name}({parameters}) {type} {{",
         parameter="{name} {type}",
-        returns=" {type}",
         declare="var {name} {type} = {value}",
         fixed="var {name} {type} = {value}",
-        array="var {name} [{size}]int64",
+        array="var {name} [{size}]{type}",
         assign="{name} = {value}",
         returned="return {value}",
         loop="for {name} := int64({start}); {name} < {stop}; {name}++ {{",
@@ -53,7 +46,8 @@ LANGUAGE = Language(
         calls={
             "exp": "math.Exp({0})",
             "float": "float64({0})",
-            "wide": "{0}",
+            "scores": "Scores({0})",
+            "truncated": "int64({0})",
             "narrow": "float64(float32({0}))",
             "bits32": "int64(int32(math.Float32bits(float32({0}))))",
             "bits64": "int64(math.Float64bits({0}))",

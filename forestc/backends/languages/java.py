@@ -15,7 +15,7 @@ _TOGETHER = 16  # lines of a table that are one constant; a constant holds up to
 
 def _table(table: Table) -> str:
     lines = escaped(table, "\\{:03o}")
-    kind = "int" if table.bytes < 4 or (table.bytes == 4 and table.signed) else "long"
+    kind = "int" if table.bytes + (not table.signed) <= 4 else "long"
     parts = [
         " +\n        ".join(f'"{line}"' for line in lines[start : start + _TOGETHER])
         for start in range(0, len(lines), _TOGETHER)
@@ -36,35 +36,28 @@ LANGUAGE = Language(
     name="java",
     help="a Java class, for Java 8 and later",
     files={"java": ("{p}.java", "languages/java.java.j2")},
-    content="a Java class: see [Other languages](../howto/languages.md)",
-    taken=frozenset(_TAKEN.split()),
+    taken=_TAKEN,
     escape=_escape,
     syntax=Syntax(
-        types={
-            "int": "long",
-            "float": "double",
-            "words": "long[]",
-            "ints": "long[]",
-            "floats": "double[]",
-            "row": "double[]",
-            "row32": "float[]",
-        },
+        types={"int": "long", "label": "int", "float": "double", "float32": "float"},
+        taken="{type}[]",
+        given="{type}[]",
         table=_table,
         read=lambda table, index: f"{table.name}[(int) ({index})]",
-        function="private static {returns} {name}({parameters}) {{",
+        public="public static {type} {name}({parameters}) {{",
+        function="private static {type} {name}({parameters}) {{",
         parameter="{type} {name}",
-        returns="{type}",
-        no_result="void",
         declare="{type} {name} = {value};",
         fixed="final {type} {name} = {value};",
-        array="long[] {name} = new long[{size}];",
+        array="{type}[] {name} = new {type}[{size}];",
         loop="for (long {name} = {start}; {name} < {stop}; {name}++) {{",
         index="{name}[(int) ({index})]",
         integer="{value}L",
         calls={
             "exp": "Math.exp({0})",
             "float": "(double) {0}",
-            "wide": "{0}",
+            "label": "(int) {0}",
+            "truncated": "(long) {0}",
             "narrow": "(double) (float) {0}",
             "bits32": "(long) Float.floatToRawIntBits((float) {0})",
             "bits64": "Double.doubleToRawLongBits({0})",

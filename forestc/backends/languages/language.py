@@ -6,9 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from forestc.backends.languages.syntax import Syntax
+from forestc.backends.languages.syntax import PUBLIC, Syntax
 from forestc.backends.names import identifier
 from forestc.forest.ir import Forest
+
+View = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -21,7 +23,6 @@ class Runs:
     build: tuple[tuple[str, ...], ...]  # commands that compile, with {p} for the model's name
     run: tuple[str, ...]
     packages: tuple[str, ...] = ()  # of Python, that must be installed
-    view: Callable[[Forest], Mapping[str, Any]] | None = None  # other variables of the drivers' templates
     sample: int = 0  # rows of each origin that run by default; 0 for all
 
 
@@ -32,15 +33,16 @@ class Language:
     name: str  # of the target, its folder and its file's role
     help: str
     files: Mapping[str, tuple[str, str]]  # by role: name of the file, with {p} for the model's name, and its template
-    content: str  # of the files, in words
     syntax: Syntax
-    taken: frozenset[str]  # no file may have these names, in lower case
+    taken: str = ""  # words; no file may have these names, in lower case
     escape: Callable[[str], str]  # writes a character that is not plain within a text
-    inlines: tuple[str, ...] = ()  # the functions that its one block holds; all, each by itself, if empty
+    functions: tuple[str, ...] = PUBLIC  # those that a file has; others than all are one block
     widest: int = 64  # bits of the widest integer, with its sign
     runs: Mapping[str, Runs] = field(default_factory=dict)  # by engine
+    module: tuple[str, ...] = ()  # arguments of zig that make the language's file {p}.wasm, if it has one
+    view: Callable[[Forest, View], View] = lambda _, view: view  # completes the variables of templates
 
     def named(self, model: str) -> str:
         """Returns a model's name as an identifier of the language, which begins the names of files."""
         name = identifier(model)
-        return f"m_{name}" if name.lower() in self.taken else name
+        return f"m_{name}" if name.lower() in self.taken.split() else name

@@ -9,6 +9,7 @@ from forestc.backends.languages.language import Language, Runs
 from forestc.backends.languages.syntax import Syntax, Table, escaped
 
 _MAIN = {"main.py": "check/python_main.py.j2"}
+_CALLS = {"float": "float", "wide": "float", "truncated": "int", "exp": "exp", "scores": "scores", "label": ""}
 _CODES = {1: "b", 2: "h", 4: "i", 8: "q"}
 
 
@@ -29,13 +30,12 @@ LANGUAGE = Language(
     name="python",
     help="one Python file, for CPython, MicroPython and CircuitPython",
     files={"python": ("{p}.py", "languages/python.py.j2")},
-    content="a Python module that imports the core alone: see [Other languages](../howto/languages.md)",
-    taken=frozenset({*keyword.kwlist, *sys.stdlib_module_names}),
+    taken=" ".join((*keyword.kwlist, *sys.stdlib_module_names)),
     escape=lambda character: f"\\U{ord(character):08x}",
     syntax=Syntax(
-        types=dict.fromkeys(("int", "float", "words", "ints", "floats", "row", "row32"), ""),
         table=_table,
         read=_read,
+        public="def {name}({parameters}):",
         function="def _{name}({parameters}):",
         declare="{name} = {value}",
         fixed="{name} = {value}",
@@ -48,9 +48,8 @@ LANGUAGE = Language(
         otherwise="else:",
         end="",
         comment="# {text}",
-        statement="{value}",
         call="_{name}({arguments})",
-        calls={"float": "float({0})", "exp": "exp({0})", "wide": "float({0})"},
+        calls={name: f"{to}({{0}})" for name, to in _CALLS.items()},
         words={"//": "//", "and": "and", "or": "or"},
     ),
     runs={

@@ -13,7 +13,7 @@ _TAKEN = """
 
 
 def _table(table: Table) -> str:
-    kind = f"{'iu'[not table.signed and table.bytes < 8]}{8 * table.bytes}"
+    kind = f"{'ui'[table.signed]}{8 * table.bytes}"
     return listed(table, f"static {table.name}: [{kind}; {len(table.values)}] = [", "];")
 
 
@@ -24,33 +24,33 @@ LANGUAGE = Language(
         "rust": ("lib.rs", "languages/rust.rs.j2"),
         "rust_crate": ("Cargo.toml", "languages/cargo.toml.j2"),
     },
-    content="a Rust crate, `no_std`: see [Other languages](../howto/languages.md)",
-    taken=frozenset(_TAKEN.split()),
+    taken=_TAKEN,
     escape=lambda character: f"\\u{{{ord(character):x}}}",
     syntax=Syntax(
-        types={
-            "int": "i64",
-            "float": "f64",
-            "words": "&[i64; {size}]",
-            "ints": "&mut [i64; {size}]",
-            "floats": "&mut [f64; {size}]",
-            "row": "&[f64; {size}]",
-            "row32": "&[f32; {size}]",
-        },
+        types={"int": "i64", "label": "usize", "float": "f64", "float32": "f32"},
+        taken="&[{type}; {size}]",
+        given="[{type}; {size}]",
         table=_table,
         read=lambda table, index: f"i64::from({table.name}[({index}) as usize])",
-        function="fn {name}({parameters}){returns} {{",
+        public="pub fn {name}({parameters}) -> {type} {{",
+        function="fn {name}({parameters}) -> {type} {{",
         parameter="{name}: {type}",
-        returns=" -> {type}",
         declare="let mut {name}: {type} = {value};",
         fixed="let {name}: {type} = {value};",
-        array="let mut {name} = [0i64; {size}];",
+        array="let mut {name} = [0{type}; {size}];",
         loop="for {name} in {start}..{stop} {{",
         loop_while="while {test} {{",
         choose="if {test} {{",
         index="{name}[({index}) as usize]",
         comment="/// {text}",
-        calls={"narrow": "f64::from({0} as f32)", "wide": "{0}"},
+        calls={
+            "float": "({0} as f64)",
+            "narrow": "f64::from({0} as f32)",
+            "bits32": "i64::from(({0} as f32).to_bits() as i32)",
+            "bits64": "{0}.to_bits() as i64",
+            "truncated": "{0} as i64",
+            "label": "{0} as usize",
+        },
     ),
     runs={
         "rust": Runs(

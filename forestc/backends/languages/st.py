@@ -18,7 +18,7 @@ _TAKEN = """
 
 
 def _kind(table: Table) -> str:
-    return "U" * (not table.signed and table.bytes < 8) + _KINDS[table.bytes]
+    return "U" * (not table.signed) + _KINDS[table.bytes]
 
 
 def _table(table: Table) -> str:
@@ -31,18 +31,19 @@ LANGUAGE = Language(
     name="st",
     help="Structured Text of IEC 61131-3, for CODESYS and TwinCAT",
     files={"st": ("{p}.st", "languages/st.st.j2")},
-    content="a function block in Structured Text: see [Other languages](../howto/languages.md)",
-    taken=frozenset(_TAKEN.split()),
+    taken=_TAKEN,
     escape=lambda character: "?",
-    inlines=("score", "decide"),
+    functions=("scores", "predict"),
     syntax=Syntax(
-        types={"int": "<int>", "ints": "ARRAY[0..{last}] OF <int>"},
+        types={"int": "<int>", "label": "<int>"},
+        given="ARRAY[0..{last}] OF {type}",
         table=_table,
         read=lambda table, index: f"{_kind(table)}_TO_<int>({table.name}[<index>{index}<end>])",
         declare="{name} := {value};",
         fixed="{name} := {value};",
         array="",
         assign="{name} := {value};",
+        returned="",
         loop="FOR {name} := {start} TO {last} DO",
         loop_while="WHILE {test} DO",
         choose="IF {test} THEN",

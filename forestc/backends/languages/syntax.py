@@ -8,12 +8,13 @@ beside `*` and `//` alone. A text that stands alone is a comment.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from forestc.errors import InternalError
 
 A_LINE = 110  # characters of a line of a table
+PUBLIC = ("words", "predict", "scores", "probabilities", "values")  # the functions of all languages
 
 
 @dataclass(frozen=True)
@@ -22,21 +23,22 @@ class Table:
 
     name: str
     values: tuple[int, ...]
-    bytes: int
-    signed: bool
+    bytes: int  # 1, 2, 4 or 8
+    signed: bool  # always, of 8 bytes
 
 
 @dataclass(frozen=True, kw_only=True)
 class Syntax:
     """How a language writes each part of the shared functions, as formats."""
 
-    types: Mapping[str, str]  # by the types of the functions: int, float, and of arrays, with {size}
     table: Callable[[Table], str]  # the lines of a table
     read: Callable[[Table, str], str]  # an entry, by its index
+    types: Mapping[str, str] = field(default_factory=dict)  # of int, float, float32 and label
+    taken: str = ""  # the type of an array that a function takes
+    given: str = ""  # the type of one that it makes
+    public: str = "export function {name}({parameters}) {{"
     function: str = "function {name}({parameters}) {{"
     parameter: str = "{name}"
-    returns: str = ""  # in the head of a function with a result
-    no_result: str = ""  # in the head of others
     declare: str = "let {name} = {value};"
     fixed: str = "const {name} = {value};"  # of a variable that never changes
     array: str = "const {name} = new Array({size}).fill(0);"
@@ -49,15 +51,13 @@ class Syntax:
     end: str = "}"
     ends: Mapping[str, str] = field(default_factory=dict)  # other ends than `end`, by the name of the block's field
     index: str = "{name}[{index}]"
-    index_constant: str = "{name}[{index}]"
     comment: str = "// {text}"
     integer: str = "{value}"  # a constant
     down: str = "{a} >> {b}"  # a // 2**b
     up: str = "{a} << {b}"  # a * 2**b
     words: Mapping[str, str] = field(default_factory=dict)  # other operators than those of C
-    calls: Mapping[str, str] = field(default_factory=dict)  # functions that the language has, with {0}
+    calls: Mapping[str, str] = field(default_factory=dict)  # functions that the language has or names otherwise
     call: str = "{name}({arguments})"
-    statement: str = "{value};"
 
 
 _OPERATORS: Mapping[type[ast.AST], str] = {
@@ -66,23 +66,35 @@ _OPERATORS: Mapping[type[ast.AST], str] = {
     ast.Or: "or",
 }  # fmt: skip
 _IN_C = {"//": "/", "and": "&&", "or": "||"}
+_SAME = dict.fromkeys(("wide", "float", "label"), "{0}")  # calls that most languages write as their argument
 
 
-def printed(source: str, tables: Sequence[Table], syntax: Syntax) -> str:
-    """Returns the functions of a source in a language. Raises InternalError for what the languages do not share."""
-    functions = [node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)]
+def functions_of(source: str, roots: Iterable[str]) -> tuple[list[ast.FunctionDef], set[str]]:
+    """Returns the functions of a source that roots call, with these, and all names in them. Each function stands before
+    those that it calls."""
+    functions, names = list[ast.FunctionDef](), set(roots)
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.FunctionDef) and node.name in names:
+            functions.append(node)
+            names |= {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+    return functions, names
+
+
+def printed(functions: Sequence[ast.FunctionDef], tables: Sequence[Table], syntax: Syntax) -> str:
+    """Returns functions in a language. Raises InternalError for what the languages do not share."""
     return "\n\n".join(_Printer(syntax, {table.name: table for table in tables}).function(node) for node in functions)
 
 
-def inlined(source: str, tables: Sequence[Table], syntax: Syntax, names: Sequence[str]) -> tuple[dict[str, str], str]:
-    """Returns the types of the variables of some functions, by name, and the statements of all of them."""
-    found = {node.name: node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)}
+def inlined(
+    functions: Sequence[ast.FunctionDef], tables: Sequence[Table], syntax: Syntax
+) -> tuple[dict[str, str], str]:
+    """Returns the types of the variables of functions, by name, and the statements of all of them."""
     printer, variables, lines = _Printer(syntax, {table.name: table for table in tables}), dict[str, str](), list[str]()
-    for function in (found[name] for name in names if name in found):
+    for function in functions:
         for node in ast.walk(function):
             match node:
                 case ast.AnnAssign(ast.Name(name), kind):
-                    variables[name] = printer.type(kind)
+                    variables[name] = printer.type(kind, syntax.given)
                 case ast.For(ast.Name(name)):
                     variables[name] = syntax.types["int"]
         lines += [line.removeprefix("    ") for line in printer.block(function.body) if line.strip()]
@@ -97,22 +109,27 @@ class _Printer:
 
     def function(self, node: ast.FunctionDef) -> str:
         syntax = self.syntax
-        targets = [t for n in ast.walk(node) if isinstance(n, ast.Assign | ast.AugAssign) for t in _targets(n)]
+        targets = [part.targets[0] for part in ast.walk(node) if isinstance(part, ast.Assign)]
         self.changed = {target.id for target in targets if isinstance(target, ast.Name)}
-        parameters = [syntax.parameter.format(name=a.arg, type=self.type(a.annotation)) for a in node.args.args]
-        returns = syntax.returns.format(type=self.type(node.returns)) if node.returns else syntax.no_result
+        parameters = [
+            syntax.parameter.format(name=one.arg, type=self.type(one.annotation, syntax.taken))
+            for one in node.args.args
+        ]
         text, *body = node.body
-        head = syntax.function.format(name=node.name, parameters=", ".join(parameters), returns=returns)
-        lines = [*self.statement(text), head, *self.block(body), *self.closed("function")]
-        return "\n".join(lines)
+        head = (syntax.public if node.name in PUBLIC else syntax.function).format(
+            name=node.name,
+            title=node.name.title(),
+            parameters=", ".join(parameters),
+            type=self.type(node.returns, syntax.given),
+        )
+        return "\n".join([*self.statement(text), head, *self.block(body), *self.closed("function")])
 
-    def type(self, node: ast.expr | None) -> str:
+    def type(self, node: ast.expr | None, array: str) -> str:
         match node:
             case ast.Name(name):
-                return self.syntax.types[name].format(size="")
-            case ast.Call(ast.Name(name), [ast.Constant(size)]):
-                assert isinstance(size, int)
-                return self.syntax.types[name].format(size=size, last=size - 1)
+                return self.syntax.types.get(name, "")
+            case ast.Call(_, [kind, ast.Constant(int(size))]):
+                return array.format(type=self.type(kind, ""), size=size, last=size - 1)
         raise InternalError("a type is unknown", where="languages/core.py.j2")
 
     def closed(self, block: str) -> list[str]:
@@ -127,18 +144,13 @@ class _Printer:
         match node:
             case ast.Expr(ast.Constant(str(text))):
                 return [syntax.comment.format(text=line.strip()) for line in text.splitlines()]
-            case ast.Expr(value):
-                return [syntax.statement.format(value=self.expression(value))]
-            case ast.AnnAssign(ast.Name(name), ast.Call(_, [ast.Constant(size)])):
-                return [syntax.array.format(name=name, size=size)]
+            case ast.AnnAssign(ast.Name(name), ast.Call(_, [kind, ast.Constant(size)]), None):
+                return [syntax.array.format(name=name, type=self.type(kind, ""), size=size)]
             case ast.AnnAssign(ast.Name(name), kind, ast.expr() as value):
                 shape = syntax.declare if name in self.changed else syntax.fixed
-                return [shape.format(name=name, type=self.type(kind), value=self.expression(value))]
+                return [shape.format(name=name, type=self.type(kind, syntax.given), value=self.expression(value))]
             case ast.Assign([target], value):
                 return [syntax.assign.format(name=self.expression(target), value=self.expression(value))]
-            case ast.AugAssign(target, operator, value):
-                whole = self.expression(ast.BinOp(target, operator, value))
-                return [syntax.assign.format(name=self.expression(target), value=whole)]
             case ast.Return(ast.expr() as value):
                 return [syntax.returned.format(value=self.expression(value))]
             case ast.While(test, body):
@@ -170,8 +182,8 @@ class _Printer:
                 return f"-{self.operand(value)}"
             case ast.Subscript(ast.Name(name), index) if name in self.tables:
                 return syntax.read(self.tables[name], self.expression(index))
-            case ast.Subscript(ast.Name(name), ast.Constant(index)):
-                return syntax.index_constant.format(name=name, index=index)
+            case ast.Subscript(ast.Name(name), ast.Constant(int(index))):
+                return f"{name}[{index}]"
             case ast.Subscript(ast.Name(name), index):
                 return syntax.index.format(name=name, index=self.expression(index))
             case ast.BinOp(a, ast.FloorDiv() | ast.Mult() as operator, ast.BinOp(ast.Constant(2), ast.Pow(), b)):
@@ -185,9 +197,8 @@ class _Printer:
                 return self.joined(operator, values)
             case ast.Call(ast.Name(name), arguments):
                 given = [self.expression(argument) for argument in arguments]
-                if name in syntax.calls:
-                    return syntax.calls[name].format(*given)
-                return syntax.call.format(name=name, arguments=", ".join(given))
+                shape = syntax.calls.get(name, _SAME.get(name, syntax.call))
+                return shape.format(*given, name=name, arguments=", ".join(given))
         raise InternalError(f"{ast.unparse(node)} has no form", where="languages/core.py.j2")
 
     def joined(self, operator: ast.AST, operands: Sequence[ast.expr]) -> str:
@@ -210,10 +221,6 @@ def _before(node: ast.expr) -> ast.expr:
         case ast.BinOp(a, ast.Add(), ast.Constant(1)):
             return a
     return ast.BinOp(node, ast.Sub(), ast.Constant(1))
-
-
-def _targets(node: ast.Assign | ast.AugAssign) -> list[ast.expr]:
-    return node.targets if isinstance(node, ast.Assign) else [node.target]
 
 
 def wrapped(entries: Sequence[str], joint: str = " ") -> list[str]:

@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING, Any
 
-from forestc.backends.base import Artifact, Code, Runner, Target, named
 from forestc.backends.languages.javascript import LANGUAGE as JAVASCRIPT
-from forestc.backends.languages.language import Runs
-
-if TYPE_CHECKING:
-    from forestc.backends.source import Source
-    from forestc.forest.ir import Forest
+from forestc.backends.languages.language import Runs, View
+from forestc.forest.ir import Forest
 
 BUILD = (
     "cc", "-target", "wasm32-freestanding", "-Oz", "-fno-inline", "-flto", "-nostdlib", "-s", "-Wl,--no-entry",
@@ -24,17 +18,14 @@ ARRAYS |= {f"{s}int{8 << k}_t": (f"{name}{8 << k}", "bhi"[k] if not s else "BHI"
            for s, name in (("", "Int"), ("u", "Uint")) for k in range(3)}  # fmt: skip
 
 
-def view_of(forest: Forest) -> dict[str, Any]:
-    """Returns the variables of the templates."""
+def _view(forest: Forest, view: View) -> View:
     from forestc.backends.c.header import emit
     from forestc.backends.c.inputs import inputs_of
     from forestc.backends.c.options import COptions, Layout
     from forestc.backends.c.quantizer import row_type
     from forestc.backends.c.types import label_type, score_type
     from forestc.backends.c.values import shown
-    from forestc.backends.languages.files import view_of as view_of_language
 
-    view = view_of_language(JAVASCRIPT, forest)
     p, values = view["p"], shown(forest, view["p"], "float")
     layout: Layout = "nodes" if forest.adds else "branches"
     options = COptions(c_layout=layout, c_values="float" if values is not None else "none")
@@ -61,21 +52,16 @@ def view_of(forest: Forest) -> dict[str, Any]:
     }
 
 
-def written(source: Source, *_: object) -> list[Artifact]:
-    """Returns the loader, the header and the source of the module."""
-    from hdl_templates import render
-
-    view = view_of(source.forest)
-    loader, c = (render(f"languages/wasm.{kind}.j2", **view) for kind in ("mjs", "c"))
-    paths = [path.format(p=view["p"]) for path, _ in LANGUAGE.files.values()]
-    return named("wasm", tuple(LANGUAGE.files), dict(zip(paths, (c, view["header"], loader), strict=True)))
-
-
 LANGUAGE = replace(
     JAVASCRIPT,
     name="wasm",
+    help="a WebAssembly module, and a JavaScript module that loads it",
     widest=64,
-    files={"wasm": ("{p}.c", ""), "wasm_header": ("{p}.h", ""), "wasm_loader": ("{p}.mjs", "")},
+    files={
+        "wasm": ("{p}.c", "languages/wasm.c.j2"),
+        "wasm_header": ("{p}.h", "languages/wasm.h.j2"),
+        "wasm_loader": ("{p}.mjs", "languages/wasm.mjs.j2"),
+    },
     runs={
         "wasm": Runs(
             "`pip install ziglang wasmtime`",
@@ -84,31 +70,8 @@ LANGUAGE = replace(
             (("{python}", "-m", "ziglang", *BUILD, "{p}.c", "-o", "{p}.wasm"),),
             ("{python}", "main.py"),
             packages=("ziglang", "wasmtime"),
-            view=view_of,
         )
     },
-)
-
-
-def _code() -> Code:
-    from forestc.backends.languages.engine import LanguageEngine, built, need_zig
-
-    engines = {"wasm": partial(LanguageEngine, LANGUAGE, "wasm")}
-    return Code(written, engines, tools=need_zig, built=partial(built, BUILD))
-
-
-TARGET = Target(
-    name="wasm",
-    help="a WebAssembly module, and a JavaScript module that loads it",
-    layout=(
-        (
-            "`wasm/NAME.wasm`, `NAME.mjs`, `NAME.c`, `NAME.h`",
-            "a WebAssembly module, a loader for browsers and Node, and its source: see [Other languages]"
-            "(../howto/languages.md)",
-        ),
-    ),
-    roles=lambda *_: tuple(LANGUAGE.files),
-    code=_code,
-    runners=(Runner("wasm", "wasm", "runs the WebAssembly module", LANGUAGE.runs["wasm"].needs),),
-    lowered=False,
+    module=BUILD,
+    view=_view,
 )
