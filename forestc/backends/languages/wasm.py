@@ -9,7 +9,7 @@ from forestc.backends.languages.language import Runs, View
 from forestc.forest.ir import Forest
 
 BUILD = (
-    "cc", "-target", "wasm32-freestanding", "-Oz", "-fno-inline", "-flto", "-nostdlib", "-s", "-Wl,--no-entry",
+    "cc", "-target", "wasm32-freestanding", "-Oz", "-Dinline=", "-nostdlib", "-s", "-Wl,--no-entry",
     "-Wl,-z,stack-size=4096",
 )  # fmt: skip
 # The type of each C type in JavaScript's arrays, and in Python's struct.
