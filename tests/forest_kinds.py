@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -12,7 +12,7 @@ from random_forests import random_forest, random_tree, votes
 
 from forestc.forest.builder import changed, changed_tree, make_forest, make_tree
 from forestc.forest.ir import Aggregate, Combine, Decision, Feature, Forest, Link, Part
-from forestc.forest.numbers import FLOAT64, Category, Fixed, NumberType, Ordered
+from forestc.forest.numbers import FLOAT64, Category, Fixed, NumberType, Ordered, Rounding
 
 Types = list[NumberType] | None
 
@@ -68,6 +68,17 @@ def last_of_two(vote: bool, seed: int, types: Types = None) -> Forest:
         trees = tuple(random_tree(random, features, (0, 1), True, 4) for _ in range(3))
         made = {"n_outputs": 2, "bias": np.array([400, -7])}
     return changed(forest, trees=trees, decision=decision, classes=classes, **made)
+
+
+def typed_sums(order: Any, overflow: Any) -> Iterator[Forest]:
+    """Makes forests with sums in a number type, some of them multiplied by a norm and rounded in each way."""
+    forests = (random_forest(seed, True, "argmax", [Fixed(8)]) for seed in range(100))
+    forest = next(one for one in forests if {len(tree.outputs) for tree in one.trees} == {1} and len(one.trees) > 4)
+    trees = tuple(changed_tree(tree, values=np.clip(tree.values, -32, 31)) for tree in forest.trees * 3)
+    roundings: list[tuple[float, Rounding]] = [(1, "AP_TRN"), (0.75, "AP_RND"), (0.25, "AP_TRN"), (2.25, "AP_RND_CONV")]
+    for norm, rounding in roundings:
+        aggregate = Aggregate("typed", score=Fixed(6, 2, True, rounding, overflow), order=order, norm=norm)
+        yield changed(forest, trees=trees, aggregate=aggregate, bias=forest.bias // 2)
 
 
 def doubles(seed: int, types: Types = None) -> Forest:

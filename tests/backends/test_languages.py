@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from forest_designs import design, differences
-from forest_kinds import HARD, hostile
+from forest_kinds import HARD, hostile, typed_sums
 from needs import REQUIRED
 from random_forests import random_forest, random_tree
 
@@ -17,7 +17,7 @@ from forestc.backends.c.types import score_type
 from forestc.backends.languages import LANGUAGES
 from forestc.backends.languages.core import integer_bits
 from forestc.errors import MissingToolError, ModelError
-from forestc.forest.builder import changed, changed_tree, make_forest
+from forestc.forest.builder import changed, make_forest
 from forestc.forest.ir import Aggregate, Decision, Feature, Link
 from forestc.forest.numbers import FLOAT32, FLOAT64, Fixed, Ordered, word_range
 from forestc.toolchain.run import run_tool
@@ -90,12 +90,8 @@ def test_rows_that_are_first_rounded_to_a_fixed_point_type(compared, overflow):
 @pytest.mark.parametrize("order", ["sequential", "tree"])
 @pytest.mark.parametrize("overflow", ["AP_SAT", "AP_WRAP"])
 def test_sums_in_a_number_type(compared, order, overflow):
-    forests = (random_forest(seed, True, "argmax", [Fixed(8)]) for seed in range(100))
-    forest = next(one for one in forests if {len(tree.outputs) for tree in one.trees} == {1} and len(one.trees) > 4)
-    number = Fixed(6, 2, True, "AP_TRN", overflow)
-    trees = [changed_tree(tree, values=np.clip(tree.values, -32, 31)) for tree in forest.trees * 3]
-    aggregate = Aggregate("typed", score=number, order=order)
-    assert not compared(changed(forest, trees=tuple(trees), aggregate=aggregate, bias=forest.bias // 2))
+    for forest in typed_sums(order, overflow):
+        assert not compared(forest)
 
 
 def test_a_model_of_any_name(compared):

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from forest_designs import design, hard_vectors
-from forest_kinds import FORESTS, HARD, LARGE
+from forest_kinds import FORESTS, HARD, LARGE, typed_sums
 from random_forests import random_forest
 from structured_text import Block
 
 from forestc.forest.builder import changed, changed_tree
 from forestc.forest.evaluate import evaluate_words
-from forestc.forest.ir import LEAF, Aggregate
+from forestc.forest.ir import LEAF
 from forestc.forest.numbers import Category, Fixed
 
 NARROW = [Fixed(8), Fixed(6, 2, True), Category(11)]
@@ -43,11 +43,8 @@ def test_it_answers_as_the_evaluator(kind, types, tmp_path):
 @pytest.mark.parametrize("order", ["sequential", "tree"])
 @pytest.mark.parametrize("overflow", ["AP_SAT", "AP_WRAP"])
 def test_sums_in_a_number_type(order, overflow, tmp_path):
-    forests = (random_forest(seed, True, "argmax", [Fixed(8)]) for seed in range(100))
-    forest = next(one for one in forests if {len(tree.outputs) for tree in one.trees} == {1} and len(one.trees) > 4)
-    aggregate = Aggregate("typed", score=Fixed(6, 2, True, "AP_TRN", overflow), order=order)
-    trees = tuple(changed_tree(tree, values=np.clip(tree.values, -32, 31)) for tree in forest.trees * 3)
-    assert not differences(changed(forest, trees=trees, aggregate=aggregate), tmp_path)
+    for forest in typed_sums(order, overflow):
+        assert not differences(forest, tmp_path)
 
 
 def test_a_wrong_threshold_is_noticed(tmp_path):

@@ -63,8 +63,30 @@ def integer_bits(forest: Forest) -> int:
     spans = [word_range(feature.number, feature.missing) for feature in forest.features]
     ends = [1, *(span.top + 1 for span in spans), *(-span.low for span in spans)]
     ends += [1 << feature.raw.bits for feature in forest.features if isinstance(feature.raw, Fixed)]
+    ends += [2 * norm.start for norm in [_norm(forest.aggregate)] if norm]
     own = 8 * size_of(score_type(forest))
     return max(own, 1 + max(ends).bit_length())
+
+
+@dataclass(frozen=True)
+class _Norm:
+    """A product that is rounded to a number type: (sum * factor + start) // divisor - raised, an integer."""
+
+    factor: int
+    divisor: int
+    start: int  # makes the products positive, and rounds
+    raised: int  # a multiple of what wraps
+    even: bool  # True if halves are rounded to even
+
+
+def _norm(aggregate: Aggregate) -> _Norm | None:
+    """Returns how sums are multiplied by the norm; None if it is 1."""
+    if aggregate.norm == 1:
+        return None
+    number, (factor, divisor) = integer_type(aggregate), aggregate.norm.as_integer_ratio()
+    raised = (factor // divisor + 1) << number.bits
+    start = raised * divisor + (divisor // 2 if number.rounding != "AP_TRN" else 0)
+    return _Norm(factor, divisor, start, raised, number.rounding == "AP_RND_CONV" and divisor > 1)
 
 
 class _Writer:
@@ -206,6 +228,7 @@ class _Writer:
             "least": span.low,
             "most": span.high,
             "turn": 1 << number.bits,
+            "norm": _norm(aggregate),
         }
 
     def _votes(self) -> Facts:

@@ -88,11 +88,11 @@ def _notes(forest: Forest, core: Core) -> list[str]:
 
 def refusals(language: Language) -> tuple[Refusal, ...]:
     """Returns the forests that a language does not take."""
-    normed = Refusal("fixed-point sums that are multiplied by a norm", lambda forest: forest.aggregate.norm != 1)
+    if language.widest >= 64:
+        return ()
     found = partial(_wider, language.widest)
     do = f"give fewer input bits, or {opt.passes} with round-leaves{{leaf_bits=16}}"
-    wide = Refusal(f"words or scores of more than {language.widest} bits", found, do)
-    return (normed,) * (not language.module) + (wide,) * (language.widest < 64)
+    return (Refusal(f"words or scores of more than {language.widest} bits", found, do),)
 
 
 def _wider(bits: int, forest: Forest) -> bool:
