@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import re
 
-TOKEN = re.compile(r"\s+|//[^\n]*|([A-Za-z_]\w*)|(\d+)|(:=|<>|<=|>=|\.\.|[-+*/()\[\],;:=<>])")
+TOKEN = re.compile(r"""\s+|//[^\n]*|("\w+"|'\w+'|[A-Za-z_]\w*)|(0\.1|\d+)|(:=|<>|<=|>=|\.\.|[-+*/()\[\],;:=<>{}])""")
 WIDTHS = {"SINT": 8, "INT": 16, "DINT": 32, "LINT": 64}
 RANGES = {name: (-(1 << bits - 1), (1 << bits - 1) - 1) for name, bits in WIDTHS.items()}
 RANGES |= {f"U{name}": (0, (1 << bits) - 1) for name, bits in WIDTHS.items()}
 COMPARED = {
     "=": int.__eq__, "<>": int.__ne__, "<": int.__lt__, "<=": int.__le__, ">": int.__gt__, ">=": int.__ge__,
 }  # fmt: skip
+SCL = ("{", "S7_Optimized_Access", ":=", "'TRUE'", "}", "VERSION", ":", "0.1")  # Siemens' head
 LITERAL, BOOL = "a literal", "BOOL"
 
 
@@ -35,8 +36,13 @@ class Block:
         self.at, self.types, self.values, self.outputs, self.inputs = 0, {}, {}, [], []
         self.take("FUNCTION_BLOCK")
         self.name = self.take()
+        scl = self.name.startswith('"')
+        for token in SCL * scl:
+            self.take(token)
         while self.tokens[self.at].startswith("VAR"):
             self.section()
+        for token in ("BEGIN",) * scl:
+            self.take(token)
         self.body = self.statements("END_FUNCTION_BLOCK")
         assert self.at == len(self.tokens)
 
@@ -74,8 +80,9 @@ class Block:
                 self.take("]"), self.take("OF")
             self.types[name] = (self.take(*RANGES), count)
             self.values[name] = [0] * count if count else 0
-            if constant:
-                self.take(":="), self.take("[")
+            assert self.sight(":=") or not constant
+            if self.sight(":="):
+                self.take(), self.take("[")
                 values = []
                 while not values or self.take(",", "]") == ",":
                     sign = -1 if self.sight("-") and self.take() else 1

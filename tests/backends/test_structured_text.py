@@ -21,7 +21,7 @@ def differences(forest, folder, truth=None, rows=40):
     """Returns how many rows of a design's function block differ from the evaluator, of a forest, the design's by
     default."""
     made = design(forest, folder, targets=("st",))
-    block = Block(made.path("st").read_text())
+    blocks = [Block(made.path(role).read_text()) for role in ("st", "scl")]
     words = hard_vectors(forest, 5, rows).words
     words = words[:: 1 + len(words) // 150]
     answers = evaluate_words(truth or forest, words)
@@ -29,7 +29,7 @@ def differences(forest, folder, truth=None, rows=40):
     wrong = 0
     for row, scores, labels in zip(words.tolist(), answers.scores.tolist(), index.tolist(), strict=True):
         expected = {"scores": scores} | ({"labels": labels} if forest.decides else {})
-        wrong += block.run(x=row or [0]) != expected
+        wrong += any(block.run(x=row or [0]) != expected for block in blocks)
     return wrong
 
 

@@ -1,4 +1,4 @@
-"""The language Structured Text (IEC 61131-3): a function block of integers, for CODESYS and TwinCAT."""
+"""The language Structured Text (IEC 61131-3): a function block of integers, for CODESYS, TwinCAT and TIA (SCL)."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def _table(table: Table) -> str:
 # The template replaces <int> by the narrowest integer type that holds all, and <index> <end> by what makes an index.
 LANGUAGE = Language(
     name="st",
-    help="Structured Text of IEC 61131-3, for CODESYS and TwinCAT",
-    files={"st": ("{p}.st", "languages/st.st.j2")},
+    help="Structured Text of IEC 61131-3, for CODESYS and TwinCAT, and as SCL for TIA",
+    files={"st": ("{p}.st", "languages/st.st.j2"), "scl": ("{p}.scl", "languages/scl.st.j2")},
     taken=_TAKEN,
     escape=lambda character: "?",
     functions=("scores", "predict"),
