@@ -56,7 +56,7 @@ def latency_for(
     raise OptionError(
         f"no latency up to {MOST_STAGES} reaches {clock_mhz:g} MHz",
         where=opt.clock,
-        do=f"the estimate reaches {best:.0f} MHz: ask for no more",
+        do=f"the estimate reaches {math.floor(best)} MHz: ask for no more",
     )
 
 

@@ -162,13 +162,11 @@ def _split(rows: Rows, options: CompileOptions, source: Forest) -> _Split:
             )
         held_out, label = held_out
     elif label is not None and label_columns(label, held_out) is None:
-        if isinstance(held_out, str | Path):
-            raise OptionError(
-                "held_out is a file, and label holds labels",
-                where=opt.held_out,
-                do="name the column, or give (rows, labels)",
-            )
-        label = None
+        raise OptionError(
+            "label holds labels of the rows, and held_out has none",
+            where=opt.held_out,
+            do="give a pair (rows, labels), or leave label out",
+        )
     column, weights = (name if isinstance(name, str) else None for name in (options.groups, options.weights))
     others = weighted(rows_from(held_out, source, label, (column, weights)), weights, held_out)
     return _Split(rows, rows, others, groups, groups_of(column, held_out))

@@ -136,7 +136,9 @@ class CsvTable(FileTable):
             for cells in lines:
                 if len(cells) != len(self.names):
                     what = f"{len(cells)} cells, and the first line has {len(self.names)}"
-                    return reader.line_num, what, "write a cell for each column, separated by commas"
+                    mark = next((mark for mark in ";\t" if any(mark in name for name in self.names)), "")
+                    do = f"cells are separated by {mark!r}: write commas, and points in numbers"
+                    return reader.line_num, what, do if mark else "write a cell for each column, separated by commas"
                 for name, cell in zip(self.names, cells, strict=True):
                     if name in numbers and cell not in NULLS and not is_number(cell):
                         shown = cell if len(cell) <= LONGEST else cell[:LONGEST] + "..."

@@ -221,7 +221,7 @@ def test_rows_to_judge_on_are_asked_for(option, tmp_path):
     for wrong in (0.7, 0, "1.5"):
         with pytest.raises(OptionError, match=r"set a share above 0 and up to 0.5 aside"):
             forestc.compile(model, X, tmp_path / "out", passes=passes, held_out=wrong)
-    with pytest.raises(OptionError, match="held_out is a file, and label holds labels"):
+    with pytest.raises(OptionError, match="held_out has none"):
         forestc.compile(model, X, tmp_path / "out", label=y, passes=passes, held_out="rows.csv")
     with pytest.raises(OptionError, match="held_out is a tuple of 3"):
         forestc.compile(model, X, tmp_path / "out", label=y, passes=passes, held_out=(X, y, y))

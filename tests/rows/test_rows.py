@@ -124,6 +124,7 @@ def test_labels_are_matched_as_the_model_knows_them(tmp_path, forest, frame):
         ("1,2\n3,4\n", "7", "there is no column 7 of 2"),
         ("", None, "the file is empty"),
         ("{head}\n", None, "there are no rows"),
+        ("a;b\n1,5;2,5\n", None, "separated by ';': write commas, and points"),
         ("{head}\n{row},x\n", None, "line 2: 31 cells, and the first line has 30"),
         ("{head}\nred{row}\n", None, "line 2: column 'mean 0' holds 'red.*', which is no number"),
         ("a,a\n1,2\n", None, "two columns have one name"),

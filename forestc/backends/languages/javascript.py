@@ -22,6 +22,7 @@ LANGUAGE = Language(
         read=lambda table, index: f"{table.name}[{index}]",
         down="Math.floor({a} / 2 ** ({b}))",
         up="{a} * 2 ** ({b})",
+        sized="if (row.length !== COLUMNS) throw new RangeError(`${row.length} values, and a row has ${COLUMNS}`);",
         words={"//": "Math.floor({} / {})", "==": "===", "!=": "!=="},
         calls={"exp": "Math.exp({0})", "narrow": "Math.fround({0})", "truncated": "Math.trunc({0}) + 0"},
     ),

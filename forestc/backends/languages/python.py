@@ -50,6 +50,7 @@ LANGUAGE = Language(
         comment="# {text}",
         call="_{name}({arguments})",
         calls={name: f"{to}({{0}})" for name, to in _CALLS.items()},
+        sized='if len(row) != COLUMNS: raise ValueError("%d values, and a row has %d" % (len(row), COLUMNS))',
         words={"//": "//", "and": "and", "or": "or"},
     ),
     runs={

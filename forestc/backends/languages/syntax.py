@@ -55,6 +55,7 @@ class Syntax:
     integer: str = "{value}"  # a constant
     down: str = "{a} >> {b}"  # a // 2**b
     up: str = "{a} << {b}"  # a * 2**b
+    sized: str = ""  # statement that refuses rows of another length
     words: Mapping[str, str] = field(default_factory=dict)  # other operators than those of C
     calls: Mapping[str, str] = field(default_factory=dict)  # functions that the language has or names otherwise
     call: str = "{name}({arguments})"
@@ -122,7 +123,8 @@ class _Printer:
             parameters=", ".join(parameters),
             type=self.type(node.returns, syntax.given),
         )
-        return "\n".join([*self.statement(text), head, *self.block(body), *self.closed("function")])
+        first = [f"    {syntax.sized}"] if syntax.sized and node.name == "words" else []
+        return "\n".join([*self.statement(text), head, *first, *self.block(body), *self.closed("function")])
 
     def type(self, node: ast.expr | None, array: str) -> str:
         match node:

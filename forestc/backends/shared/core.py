@@ -76,6 +76,7 @@ class Library:
         """Returns the variables of the templates."""
         forest, values = self.forest, self.values
         several = forest.decides and len(forest.targets) > 1
+        classes = [list(part.classes) for part in forest.targets]
         return {
             "p": self.name,
             "macro": self.name.upper(),
@@ -94,7 +95,7 @@ class Library:
                 "values": "what the model predicts",
             },
             "several": several,
-            "classes": ascii([list(part.classes) for part in forest.targets]) if forest.decides else "",
+            "classes": ascii(classes[0] if len(classes) == 1 else classes) if forest.decides else "",
             "shown": self.shown,
             "single": values is not None and values.single,
         }

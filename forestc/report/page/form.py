@@ -20,8 +20,14 @@ def form_blocks(forest: Forest) -> list[Block]:
     design = rendered(LANGUAGE, forest)["javascript"].replace("export ", "")
     if len(design) > MOST_BYTES:
         return []
-    texts = {feature.column: feature.labels for feature in forest.features if feature.labels}
-    form = page_file("form.js").replace("CATEGORIES", json.dumps(texts))
+    read = {
+        own.column: {
+            "name": own.name or f"column {own.column}", "texts": own.labels, "other": own.other_text,
+            "missing": own.missing,
+        }
+        for own in forest.features
+    }  # fmt: skip
+    form = page_file("form.js").replace("COLUMNS_READ", json.dumps(read))
     script = f'"use strict";\n(function () {{\n{design}{form}}})();\n'.replace("</", "<\\/").replace("<!--", "<\\!--")
     names = [""] * forest.columns
     for feature in forest.features:
