@@ -47,33 +47,8 @@ SETS: dict[str, tuple[str, int, int]] = {  # holds file, rows and the most paren
 }
 PRINTED = published("bounded_treewidth")
 AGREE = ("nursery", "breast")  # lists the sets with the same columns as the paper: their optima are the printed ones
-ORDERS = {  # lists the categories of each column in the order of the data set's documentation, the class last
-    "nursery": (
-        "usual pretentious great_pret", "proper less_proper improper critical very_crit",
-        "complete completed incomplete foster", "1 2 3 more", "convenient less_conv critical", "convenient inconv",
-        "nonprob slightly_prob problematic", "recommended priority not_recom",
-        "not_recom recommend very_recom priority spec_prior",
-    ),
-    "adult": (
-        "", "Private Self-emp-not-inc Self-emp-inc Federal-gov Local-gov State-gov Without-pay Never-worked", "",
-        "Bachelors Some-college 11th HS-grad Prof-school Assoc-acdm Assoc-voc 9th 7th-8th 12th Masters 1st-4th 10th"
-        " Doctorate 5th-6th Preschool", "",
-        "Married-civ-spouse Divorced Never-married Separated Widowed Married-spouse-absent Married-AF-spouse",
-        "Tech-support Craft-repair Other-service Sales Exec-managerial Prof-specialty Handlers-cleaners"
-        " Machine-op-inspct Adm-clerical Farming-fishing Transport-moving Priv-house-serv Protective-serv Armed-Forces",
-        "Wife Own-child Husband Not-in-family Other-relative Unmarried",
-        "White Asian-Pac-Islander Amer-Indian-Eskimo Other Black", "Female Male", "", "", "",
-        "United-States Cambodia England Puerto-Rico Canada Germany Outlying-US(Guam-USVI-etc) India Japan Greece South"
-        " China Cuba Iran Honduras Philippines Italy Poland Jamaica Vietnam Mexico Portugal Ireland France"
-        " Dominican-Republic Laos Ecuador Taiwan Haiti Columbia Hungary Guatemala Nicaragua Scotland Thailand"
-        " Yugoslavia El-Salvador Trinadad&Tobago Peru Hong Holand-Netherlands", ">50K <=50K",
-    ),
-    "mushroom": (
-        "b c x f k s", "f g y s", "n b c g r p u e w y", "t f", "a l c y f m n p s", "a d f n", "c w d", "b n",
-        "k n b h g r o p u e w y", "e t", "b c u e z r", "f y k s", "f y k s", "n b c g o p e w y", "n b c g o p e w y",
-        "p u", "n o w y", "n o t", "c e f l n p s z", "k n b h r o u w y", "a c n s v y", "g l m p u w d", "e p",
-    ),
-}  # fmt: skip
+# ORDERS holds the categories of columns in the order of the data set's documentation, by set and column.
+ORDERS = published("bounded_treewidth", "orders")
 
 
 def main() -> None:
@@ -101,7 +76,7 @@ def columns(name: str, data: Path) -> NDArray[np.uint8]:
         text = text[:, :-1]
     if name == "community":  # The paper has 100 columns of community: it leaves out columns with missing values.
         text = text[:, ~(text == "").any(axis=0)]
-    orders = ORDERS.get(name, ("",) * text.shape[1])
+    orders = [ORDERS.get((name, str(column)), [""])[0] for column in range(text.shape[1])]
     varied = [len({value for value in column if value}) > 1 for column in text.T]
     cuts = zip(text.T, orders, varied, strict=True)
     return np.column_stack([cut(column, order.split()) for column, order, varies in cuts if varies])
@@ -111,17 +86,11 @@ def cut(column: NDArray[Any], order: list[str]) -> NDArray[np.uint8]:
     """Cuts a column into bits: 1 above its median or, of two values, for the larger; 0 for a missing value. order: the
     categories in order; if it is empty, the column holds either numbers or, if a value is no number, categories in
     alphabetical order."""
-    present = [value for value in column if value]
-    if not order:
-        try:
-            order = sorted(set(present), key=float)
-            numbers = {value: float(value) for value in order}
-        except ValueError:
-            order = sorted(set(present))
-            numbers = {value: float(at) for at, value in enumerate(order)}
-    else:
-        numbers = {value: float(at) for at, value in enumerate(order)}
-    values = np.array([numbers[value] if value else np.nan for value in column])
+    try:
+        numbers = {value: float(order.index(value) if order else value) for value in column if value}
+    except ValueError:
+        numbers = {value: float(at) for at, value in enumerate(sorted({*column} - {""}))}
+    values = np.array([numbers.get(value, np.nan) for value in column])
     different = np.unique(values[~np.isnan(values)])
     edge = np.nanmedian(values) if len(different) > 2 else different[0]
     return (values > edge).astype(np.uint8)

@@ -119,13 +119,7 @@ def _pylignum(model: str, _: int) -> Opened:
 
 
 OPEN = {
-    "lightgbm": _lightgbm,
-    "xgboost": _xgboost,
-    "onnxruntime": _onnxruntime,
-    "treelite": _treelite,
-    "tl2cgen": _tl2cgen,
-    "lleaves": _lleaves,
-    "pylignum": _pylignum,
+    by.__name__.strip("_"): by for by in (_lightgbm, _xgboost, _onnxruntime, _treelite, _tl2cgen, _lleaves, _pylignum)
 }
 OF_ONE_KIND = {".json": ("lightgbm", "lleaves"), ".txt": ("xgboost",)}  # peers that read no models of these files
 

@@ -19,7 +19,7 @@ import hashlib
 import json
 import tempfile
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -63,6 +63,7 @@ ROUNDS = 12  # rounds of finding the slowest path and fitting its costs; more ro
 FIRST_PATH_COSTS = dict.fromkeys(PATH_FEATURES, 0.1) | {"one": 2.0, "lut": 1.0, "add": 1.0, "compare": 1.0}
 FITTED = Path(__file__).parents[1] / "forestc" / "costs" / "fitted.json"
 Floats = NDArray[np.float64]
+Judged = tuple[tuple[float, float], dict[str, Any]]  # the ends of a range, and errors on sets outside the fit
 
 
 # The designs
@@ -92,6 +93,12 @@ RECIPES: dict[str, int | str] = {
     "regrown": SHARED + ",regrow-trees{{trees={some_trees}," + REGROWN + "}},simplify",
     "rules": SHARED + ",extract-rules{{complexity={complexity},comparators=40,seconds=20,tolerance=inf}},simplify",
 }  # fmt: skip
+MODELS: dict[str, tuple[Any, Any]] = {  # a classifier and a regression
+    "xgboost": (XGBClassifier, XGBRegressor),
+    "boosting": (ensemble.GradientBoostingClassifier, ensemble.GradientBoostingRegressor),
+    "extra": (ensemble.ExtraTreesClassifier, ensemble.ExtraTreesRegressor),
+    "forest": (ensemble.RandomForestClassifier, ensemble.RandomForestRegressor),
+}
 LEFT_OUT = 3  # leaves out every third recipe of a set, another one for each set
 
 
@@ -126,22 +133,10 @@ def rows_of(name: str, folder: Path | None) -> tuple[NDArray[np.float64], NDArra
 
 def model_of(kind: str, trees: int, depth: int, values: bool) -> Any:
     """Returns an untrained model. values: a regression instead of a classifier."""
-    match kind:
-        case "xgboost":
-            return (XGBRegressor if values else XGBClassifier)(
-                n_estimators=trees, max_depth=depth, random_state=0, n_jobs=1
-            )
-        case "boosting":
-            boosting = ensemble.GradientBoostingRegressor if values else ensemble.GradientBoostingClassifier
-            return boosting(n_estimators=trees, max_depth=depth, random_state=0)
-        case "extra":
-            extra = ensemble.ExtraTreesRegressor if values else ensemble.ExtraTreesClassifier
-            return extra(n_estimators=trees, max_depth=depth, random_state=0)
-        case "tree" if not values:
-            return DecisionTreeClassifier(max_depth=depth, random_state=0)
-        case _:
-            forest = ensemble.RandomForestRegressor if values else ensemble.RandomForestClassifier
-            return forest(n_estimators=trees, max_depth=depth, random_state=0)
+    if kind == "tree" and not values:
+        return DecisionTreeClassifier(max_depth=depth, random_state=0)
+    more = {"n_jobs": 1} if kind == "xgboost" else {}
+    return MODELS.get(kind, MODELS["forest"])[values](n_estimators=trees, max_depth=depth, random_state=0, **more)
 
 
 def designs(folder: Path | None, recipes: Collection[str]) -> Iterator[Made]:
@@ -292,34 +287,45 @@ def left_out(samples: Sequence[Measured]) -> Iterator[tuple[list[int], list[int]
         yield [i for i, own in enumerate(of_set) if not own], [i for i, own in enumerate(of_set) if own]
 
 
-def error_figures(samples: Sequence[Measured], estimates: Floats, inside: Sequence[bool]) -> dict[str, Any]:
-    """Summarizes the errors of estimates. inside: whether each figure lies in its estimated range."""
-    real = np.array([design.figure for design in samples])
-    factors = np.maximum(estimates / real, real / estimates)
-    middle, most = 100 * np.quantile(np.abs(estimates / real - 1), (0.5, 0.9))
-    large = factors[real >= SMALL]
-    return {
+def judged(
+    samples: Sequence[Measured],
+    estimated: Callable[[list[int], list[int]], Floats],
+    in_range: Callable[[int, float, float, float], bool],
+    spare: float = 0.0,
+) -> Judged:
+    """Estimates the designs of each data set by a fit on the other sets.
+
+    estimated: fits on designs, and estimates others, both given by their indices. in_range: whether the figure of a
+    design lies in the range around its estimate, given the ends of the range. spare: is added to both.
+    """
+    real, outside = np.array([design.figure for design in samples]), np.zeros(len(samples))
+    for on, rest in left_out(samples):
+        outside[rest] = estimated(on, rest)
+    ratios, inside = (real + spare) / (outside + spare), []
+    for on, rest in left_out(samples):
+        low, high = ends(ratios[on])
+        inside += [in_range(i, outside[i], low, high) for i in rest]
+    outside = np.maximum(np.round(outside), 1) if spare else outside
+    factors = np.maximum(outside / real, real / outside)
+    middle, most = 100 * np.quantile(np.abs(outside / real - 1), (0.5, 0.9))
+    return ends(ratios), {
         "designs": len(real), "median_error_%": round(float(middle), 1), "90th_percentile_%": round(float(most), 1),
-        "in_range_%": round(100 * float(np.mean(inside)), 1), "worst": round(float(large.max()), 2),
+        "in_range_%": round(100 * float(np.mean(inside)), 1), "worst": round(float(factors[real >= SMALL].max()), 2),
     }  # fmt: skip
 
 
-def fit_luts(samples: Sequence[Measured]) -> tuple[dict[str, float], tuple[float, float], dict[str, Any]]:
-    """Fits the LUT costs of a family. Returns the costs, the ends of the range, and the errors on sets
-    outside the fit."""
-    real = np.array([design.figure for design in samples])
-    outside = np.zeros(len(samples))
-    for on, rest in left_out(samples):
-        outside[rest] = luts([samples[i] for i in rest], lut_costs([samples[i] for i in on]))
-    ratios = (real + SPARE) / (outside + SPARE)
-    inside = [False] * len(samples)
-    for on, rest in left_out(samples):
-        low, high = ends(ratios[on])
-        for i in rest:
-            least, most = lut_range(outside[i], low, high, samples[i].mapped.fewest_luts())
-            inside[i] = least <= real[i] <= most
+def fit_luts(samples: Sequence[Measured]) -> tuple[dict[str, float], Judged]:
+    """Fits the LUT costs of a family."""
+
+    def estimated(on: list[int], rest: list[int]) -> Floats:
+        return luts([samples[i] for i in rest], lut_costs([samples[i] for i in on]))
+
+    def in_range(i: int, estimate: float, low: float, high: float) -> bool:
+        least, most = lut_range(estimate, low, high, samples[i].mapped.fewest_luts())
+        return least <= samples[i].figure <= most
+
     costs = dict(zip(LUT_FEATURES, lut_costs(samples).tolist(), strict=True))
-    return costs, ends(ratios), error_figures(samples, np.maximum(np.round(outside), 1), inside)
+    return costs, judged(samples, estimated, in_range, SPARE)
 
 
 def path_costs(samples: Sequence[Measured], sizes: Floats) -> dict[str, float]:
@@ -335,47 +341,31 @@ def path_costs(samples: Sequence[Measured], sizes: Floats) -> dict[str, float]:
 
 
 def fit_paths(
-    samples: Sequence[Measured], costs: dict[str, float]
-) -> tuple[dict[str, float], tuple[float, float], dict[str, Any]]:
-    """Fits the path costs of a device, as `fit_luts` fits LUTs. costs: of LUTs. Returns the same three results."""
+    samples: Sequence[Measured], costs: Mapping[str, float], lent: Mapping[str, float] | None
+) -> tuple[dict[str, float], Judged]:
+    """Fits the path costs of a device. costs: of LUTs. lent: another device's path costs, to be multiplied by the
+    median ratio of the periods."""
     sizes = luts(samples, np.array([costs[name] for name in LUT_FEATURES]))
-    real = np.array([design.figure for design in samples])
-    outside = np.zeros(len(samples))
-    for on, rest in left_out(samples):
-        path_cost = path_costs([samples[i] for i in on], sizes[on])
-        for i in rest:
-            path = samples[i].mapped.path_features(path_cost, sizes[i])
-            outside[i] = 1000 / max(FASTEST_NS, sum(path_cost[name] * path[name] for name in PATH_FEATURES))
-    ratios = real / outside
-    inside = [False] * len(samples)
-    for on, rest in left_out(samples):
-        low, high = ends(ratios[on])
-        for i in rest:
-            inside[i] = low <= ratios[i] <= high
-    return path_costs(samples, sizes), ends(ratios), error_figures(samples, outside, inside)
 
+    def fit_on(on: Sequence[int]) -> dict[str, float]:
+        if lent is None:
+            return path_costs([samples[i] for i in on], sizes[on])
+        factor = float(np.median([1000 / (samples[i].figure * period(i, lent)) for i in on]))
+        return {name: cost * factor for name, cost in lent.items()}
 
-def scale_paths(
-    samples: Sequence[Measured], costs: dict[str, float], paths: dict[str, float]
-) -> tuple[dict[str, float], tuple[float, float], dict[str, Any]]:
-    """Multiplies another device's path costs `paths` by the median ratio of the periods. costs: of LUTs. Returns the
-    same as `fit_paths`."""
-    sizes = luts(samples, np.array([costs[name] for name in LUT_FEATURES]))
-    periods, real = np.zeros(len(samples)), np.array([design.figure for design in samples])
-    for i, design in enumerate(samples):
-        path = design.mapped.path_features(paths, sizes[i])
-        periods[i] = sum(paths[name] * path[name] for name in PATH_FEATURES)
-    factors, outside = 1000 / (real * periods), np.zeros(len(samples))
-    for on, rest in left_out(samples):
-        outside[rest] = 1000 / np.maximum(FASTEST_NS, np.median(factors[on]) * periods[rest])
-    ratios = real / outside
-    inside = [False] * len(samples)
-    for on, rest in left_out(samples):
-        low, high = ends(ratios[on])
-        for i in rest:
-            inside[i] = low <= ratios[i] <= high
-    scaled = {name: round(cost * float(np.median(factors)), 4) for name, cost in paths.items()}
-    return scaled, ends(ratios), error_figures(samples, outside, inside)
+    def period(i: int, paths: Mapping[str, float]) -> float:
+        path = samples[i].mapped.path_features(lent or paths, sizes[i])
+        return sum(paths[name] * path[name] for name in PATH_FEATURES)
+
+    def estimated(on: list[int], rest: list[int]) -> Floats:
+        paths = fit_on(on)
+        return np.array([1000 / max(FASTEST_NS, period(i, paths)) for i in rest])
+
+    def in_range(i: int, estimate: float, low: float, high: float) -> bool:
+        return low <= samples[i].figure / estimate <= high
+
+    fit_of_all = {name: round(cost, 4) for name, cost in fit_on(range(len(samples))).items()}
+    return fit_of_all, judged(samples, estimated, in_range)
 
 
 def fit(
@@ -400,13 +390,13 @@ def fit(
             print(f"{target}: too few designs fit on it", flush=True)
             continue
         if figure == "lut":
-            table["LUT_COSTS"][target], table["NINE_OF_TEN"][target], errors = fit_luts(samples)
+            table["LUT_COSTS"][target], (ends_of, errors) = fit_luts(samples)
         else:
-            costs = table["LUT_COSTS"][family.name]
-            paths = table["PATH_COSTS_NS"].get(SCALED.get(target, ""))
-            fitted_paths = fit_paths(samples, costs) if paths is None else scale_paths(samples, costs, paths)
-            table["PATH_COSTS_NS"][target], table["NINE_OF_TEN"][target], errors = fitted_paths
-        low, high = table["NINE_OF_TEN"][target]
+            lent = table["PATH_COSTS_NS"].get(SCALED.get(target, ""))
+            table["PATH_COSTS_NS"][target], (ends_of, errors) = fit_paths(
+                samples, table["LUT_COSTS"][family.name], lent
+            )
+        table["NINE_OF_TEN"][target] = low, high = ends_of
         lines.append({"target": target, "figure": figure, **errors, "nine_of_ten": f"{low} to {high}"})
         print(lines[-1], flush=True)
     return table, lines
@@ -422,14 +412,13 @@ def write(table: dict[str, Any]) -> None:
 def main() -> None:
     parser = arguments(__doc__, "data", "cache")
     parser.add_argument("--minutes", type=float, default=1e9, metavar="N", help="stop measuring after N minutes")
-    parser.add_argument("--every", type=int, default=1, metavar="N", help="measure every n-th design alone")
     parser.add_argument("--placed", type=int, default=70, metavar="N", help="place and route at most N designs")
     parser.add_argument("--write", action="store_true", help="write forestc/costs/fitted.json")
     known = (*FAMILIES, *PLACED)
     parser.add_argument("--targets", nargs="+", default=known, choices=known, metavar="T", help="what to fit")
     parser.add_argument("--recipes", nargs="+", default=tuple(RECIPES), choices=RECIPES, metavar="R")
     options = parser.parse_args()
-    made = list(islice(designs(options.data, options.recipes), 0, 2 if options.small else None, options.every))
+    made = list(islice(designs(options.data, options.recipes), 2 if options.small else None))
     if options.small:  # Each of the two designs stands for a data set, so that one can be left out.
         made, options.placed = [replace(design, data=f"set {k}") for k, design in enumerate(made)], 2
     with tempfile.TemporaryDirectory() as folder:

@@ -65,9 +65,9 @@ def _print(title: str, rows: Sequence[Mapping[str, Any]]) -> None:
     Console(width=max(190, Console().width)).print(table)
 
 
-def published(paper: str) -> dict[tuple[str, str], list[str]]:
-    """Returns the figures that a paper prints, by the first two columns of papers/PAPER/printed.csv."""
-    with (ROOT / "benchmarks" / "papers" / paper / "printed.csv").open(newline="") as file:
+def published(paper: str, file: str = "printed") -> dict[tuple[str, str], list[str]]:
+    """Returns what a paper prints in papers/PAPER/FILE.csv, by the first two columns."""
+    with (ROOT / "benchmarks" / "papers" / paper / f"{file}.csv").open(newline="") as file:
         return {(first, second): figures for first, second, *figures in [*csv.reader(file)][1:]}
 
 
