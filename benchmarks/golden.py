@@ -41,6 +41,7 @@ from xgboost import XGBClassifier
 import forestc
 from forestc.backends.c.layouts import LAYOUTS
 from forestc.backends.c.options import COptions
+from forestc.backends.shared.engine import FLAGS
 from forestc.backends.stream.options import StreamOptions
 from forestc.boards.bitstream import build
 from forestc.costs.boards import board_of
@@ -407,6 +408,7 @@ GOLDEN: Mapping[str, Golden] = {
     ),
     "C": Golden(headers, f"{EXACT} {PATHS} firmware c_exactness compile_scale", f"{CODE} {PASSES}"),
     "library": Golden(compiled(*SMALL, suffixes=".c .py", level=0, targets="shared"), "cpu", f"{CODE} {PASSES}"),
+    "library's compiler": Golden(lambda _: [plain(FLAGS)], "cpu", ""),
     "C of a large forest": Golden(  # its nodes share subtrees
         compiled("large 2", suffixes=".h", level=1, targets="c", c_layout="nodes"), "firmware", ""
     ),
