@@ -147,7 +147,8 @@ def stands_for(given: str, kind: Kind, known: Iterable[str]) -> str:
     near = [candidate for candidate in names if name and name in candidate]
     near += [target for family, target in _FAMILIES.items() if kind == "cpu" and family == _squeezed(given)]
     near += get_close_matches(name, names, 3, 0.6)
-    near += [f"{tool}{given}" for tool, part in _PARTS.items() if kind == "device" and part.match(given)]
+    vendors = {"vivado:": r"(?i)xc[0-9akzvu]", "quartus:": r"(?i)(5c|10m|10c|ep4c)[a-z0-9]{4}"}  # by names of parts
+    near += [f"{tool}{given}" for tool, part in vendors.items() if kind == "device" and re.match(part, given)]
     hint = f"did you mean {' or '.join(list(dict.fromkeys(near))[:4])}? " if near else ""
     listed = ", ".join([*known, *(tool + ("FILE" if tool == LIBERTY else "PART") for tool in parts)])
     raise OptionError(
@@ -157,8 +158,6 @@ def stands_for(given: str, kind: Kind, known: Iterable[str]) -> str:
     )
 
 
-# Suggests vendors' tools for names of their parts.
-_PARTS = {"vivado:": re.compile(r"(?i)xc[0-9akzvu]"), "quartus:": re.compile(r"(?i)(5c|10m|10c|ep4c)[a-z0-9]{4}")}
 # Suggests processors for names of processor families in a user's command.
 _FAMILIES = {"cortexm0": "cortex-m0plus", "m0": "cortex-m0plus", "m0plus": "cortex-m0plus", "m4": "cortex-m4f"}
 
