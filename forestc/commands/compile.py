@@ -389,10 +389,11 @@ def _load(run: Compilation) -> None:
 
 def _renamed(name: str) -> tuple[str, ...]:
     used = identifier(name)
-    words = (
-        f"files, modules and functions are named {used!r}: {name!r} has other characters, or is a word of a language"
-    )
-    return (words,) if used != name else ()
+    if used == name:
+        return ()
+    word = f"m_{name}" == used and not name[0].isdigit()
+    why = "is a word of C, C++, Verilog or VHDL" if word else "is no name in C, C++, Verilog and VHDL"
+    return (f"files, modules and functions are named {used!r}: {name!r} {why}",)
 
 
 def _refuse_unfit(source: Forest, rows: Rows, c: COptions) -> None:
