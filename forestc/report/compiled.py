@@ -76,7 +76,8 @@ def _sizes(figures: Mapping[str, Any]) -> Iterator[Answer]:
     if firmware:
         own, cpu = firmware["layouts"][firmware["layout"]], firmware["cpu"]
         by = f"measured, {firmware['entry']} alone, layout {firmware['layout']}"
-        yield f"bytes of flash, {cpu}", before("flash", cpu), f"{own['flash']:,}", by
+        least = before("flash", cpu)
+        yield f"bytes of flash, {cpu}", least, f"{own['flash']:,}", f"{by}; -O1 estimated" if least else by
         yield "bytes of RAM and stack", "", f"{own['ram']:,}", ""
         most, inputs = (own["most"], "the inputs run") if own["bound"] is None else (own["bound"], "any input")
         yield f"most {'cycles' if cpu == 'avr' else 'instructions'}", "", f"{most:,}", inputs
@@ -108,14 +109,15 @@ def _accuracy(figures: Mapping[str, Any]) -> Iterator[Answer]:
         chosen = next(trial for trial in level["table"] if trial["chosen"])
         scores = {**on, "model": chosen["accuracy"] + chosen["lost"], "compiled": chosen["accuracy"]}
         (_, model), (_, compiled), *_ = quality(measured["measure"], scores).items()
-        yield name, model, compiled, f"cross-validation on {chosen['rows']:,} rows"
+        yield name, model, compiled, f"{chosen['rows']:,} answers of cross-validation"
     elif compiled != "-":
         yield name, model, compiled, where + used
     if evidence:
         unit, shown = units_of(evidence["measure"])
         low, high = map(shown, evidence["interval"])
         word = evidence["word"] or f"above {shown(level['tolerance'])}"
-        yield f"{name} lost{unit}", "", shown(evidence["lost"]), f"{word}, the choice counted; 95 %: {low} to {high}"
+        by = f"{word}, with what choosing adds; 95 %: {low} to {high}"
+        yield f"{name} lost{unit}", "", shown(evidence["lost"]), by
     for name, text in others:
         yield name.removesuffix(" from the model"), "", text, where
 
