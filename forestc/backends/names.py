@@ -11,6 +11,7 @@ import unicodedata
 from collections.abc import Mapping
 from keyword import iskeyword
 
+from forestc.forest.ir import Feature
 from forestc.netlist.ir import Cell, Const, Input, InSet, Less, Net, Register, SumCell
 from forestc.netlist.ports import Port
 
@@ -112,6 +113,12 @@ def plain(text: str) -> str:
     ASCII are dropped."""
     ascii_text = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode("ascii")
     return re.sub(r"[^A-Za-z0-9]+", "_", ascii_text).strip("_")[:MOST_CHARACTERS].strip("_")
+
+
+def for_comments(feature: Feature) -> str:
+    """Returns a feature's name for comments, with its column if ASCII can't spell it."""
+    name = plain(feature.name)
+    return name if feature.name.isascii() else f"{name} (column {feature.column} of a row, from 0)".strip()
 
 
 def identifier(text: str) -> str:

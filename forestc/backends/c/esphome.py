@@ -29,6 +29,7 @@ def view(forest: Forest, options: COptions) -> dict[str, Any]:
     one = "probability" if values is not None and values.probabilities else "value"
     return {
         "keys": [feature_name(index, feature.name) for index, feature in enumerate(forest.features)],
+        "columns": [feature.column for feature in forest.features],
         "places": places,
         "missing": [str(nan).lower() for nan in taken] or ["false"],
         "row_type": row,

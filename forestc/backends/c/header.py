@@ -29,7 +29,7 @@ from forestc.backends.c.types import (
     size_of,
 )
 from forestc.backends.c.values import TABLE, shown
-from forestc.backends.names import c_string, feature_name, identifier, plain
+from forestc.backends.names import c_string, feature_name, for_comments, identifier
 from forestc.forest.ir import Feature, Forest, Part
 from forestc.forest.numbers import Fixed, word_range
 from forestc.forest.words import word_note
@@ -207,7 +207,7 @@ class Header:
         }
 
     def _input_note(self, index: int, feature: Feature) -> str:
-        named = f"{self.inputs.place(index)} {plain(feature.name)}"
+        named = f"{self.inputs.place(index)} {for_comments(feature)}"
         if not self.options.raw:
             return f"{named}: {word_note(self.forest, index)}"
         what = "" if self.inputs.floats and not self.inputs.struct else f": {self.inputs.kind(index)}"

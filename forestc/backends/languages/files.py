@@ -10,7 +10,7 @@ from forestc.backends.c.types import labels_are_text
 from forestc.backends.languages.core import VALUE_ERROR, Core, core_of, integer_bits
 from forestc.backends.languages.language import Language
 from forestc.backends.languages.syntax import PUBLIC, inlined, printed, quoted
-from forestc.backends.names import plain
+from forestc.backends.names import for_comments
 from forestc.errors import opt
 from forestc.forest.ir import Forest
 from forestc.forest.refusals import Refusal
@@ -69,7 +69,7 @@ def _labels(language: Language, classes: list[Any]) -> list[str]:
 
 
 def _words(forest: Forest) -> list[str]:
-    return [f"x[{index}] {plain(f.name)}: {word_note(forest, index)}" for index, f in enumerate(forest.features)]
+    return [f"x[{index}] {for_comments(f)}: {word_note(forest, index)}" for index, f in enumerate(forest.features)]
 
 
 def _notes(forest: Forest, core: Core) -> list[str]:
