@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Literal
 
-from forestc.errors import OptionError, known_names, opt
+from forestc.errors import OptionError, opt
 
 Kind = Literal["device", "cpu"]
 VENDOR = ("vivado:", "quartus:")  # begins a --device that names a part for a vendor's tool
@@ -171,8 +171,10 @@ def board_of(given: str) -> Board:
     other = next((board for board in (*FPGAS, *PROCESSORS) if _plain(given) in board.names), None)
     what = f"no bitstreams are made for {other.title} ({other.chip})" if other else f"unknown board {given!r}"
     do = f"known: {', '.join(boards)}; on another board, put the core into a project of your own"
-    near = known_names(_plain(given), boards).partition("known: ")[0]
-    raise OptionError(what, where=opt.board, do=near + do)
+    near = [name for name in boards if _squeezed(given) in _squeezed(name)]
+    near = near or get_close_matches(_plain(given), boards, 1)
+    hint = f"did you mean {' or '.join(near)}? " if near else ""
+    raise OptionError(what, where=opt.board, do=hint + do)
 
 
 def _squeezed(name: str) -> str:
