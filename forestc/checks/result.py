@@ -177,4 +177,5 @@ class CheckResult:
             what, where = "no engine could run", ""
         else:
             return None
-        return CheckError(what, where=where, do="compile again; if the error stays, report it")
+        do = "compile again, or bring the file back" if edited else "compile again; if the error stays, report it"
+        return CheckError(what, where=where, do=do)
