@@ -103,7 +103,7 @@ def test_a_level_that_keeps_paths_takes_no_pass_that_does_not(tmp_path, monkeypa
 def test_a_kept_promise_needs_a_level_that_searches(tmp_path):
     with pytest.raises(OptionError, match="-O: a keep needs -O2 or -O3; add -O3"):
         compiled("xgboost-binary", tmp_path / "a", keep="paths")
-    with pytest.raises(OptionError, match="use decisions or paths"):
+    with pytest.raises(OptionError, match="known: decisions, paths"):
         compiled("xgboost-binary", tmp_path / "a", keep="all", level=2)
 
 
@@ -307,7 +307,7 @@ def test_held_out_rows_that_are_given_ones_are_noted(tmp_path):
 def test_what_nothing_smaller_keeps_is_left_as_it_is(tmp_path):
     model, X, y = trained("forest-text-labels")
     few = forestc.compile(  # Without labels every changed decision counts as lost.
-        clone(model).fit(X[::3], y[::3]), X[::3], tmp_path / "b", label=y[::3],
+        clone(model).fit(X[::3], y[::3]), X[::3], tmp_path / "b",
         held_out=np.random.default_rng(0).uniform(0, 8, (500, 4)), level=3, tolerance=0, name="m", targets="c",
     )  # fmt: skip
     assert "-O3 is -O1 here: nothing smaller loses at most 0 of the agreement" in few.figures["warnings"][-1]
