@@ -145,7 +145,7 @@ def timed(name: str, model: str) -> dict[str, dict[str, float]]:
     python, c = opened(model, X.shape[1])
     rows = X.astype(np.float32) if narrow else X
     right = python["xgboost" if narrow else "lightgbm"](rows)
-    classes = len(module.CLASSES[0]) if narrow else 0
+    classes = len(module.CLASSES) if narrow else 0
     own = {0: lambda: module.values(rows), 2: lambda: module.probabilities(rows)[:, 1]}.get(
         classes, lambda: module.labels(rows)
     )
