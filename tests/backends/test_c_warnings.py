@@ -9,6 +9,7 @@ import sys
 from dataclasses import replace
 from typing import get_args
 
+import catboost
 import numpy as np
 import pytest
 import xgboost
@@ -70,6 +71,11 @@ def cases():
     forest = forestc.quantize(model, X, y)
     for layout in ("branches", "ranked", "nodes", "masks", "mixed"):
         yield replace(forest, name=f"digits_{layout}"), COptions(c_layout=layout)
+    towns = np.array([[f"town {k % 7}", k % 13] for k in range(200)], dtype=object)
+    booster = catboost.CatBoostClassifier(4, depth=3, cat_features=[0], one_hot_max_size=2, verbose=0, random_seed=0)
+    hashed = forestc.quantize(booster.fit(towns, np.arange(200) % 7 > 3), towns)
+    assert hashed.hashed
+    yield replace(hashed, name="hashed"), COptions()  # has functions that hash texts
     deep = forestc.quantize(RandomForestClassifier(20, random_state=0).fit(X, y), X, y)  # its leaves need two bytes
     X, y = load_diabetes(return_X_y=True)
     precise = forestc.quantize(RandomForestRegressor(9, random_state=0).fit(X, y), X, level=0)  # so do its thresholds
