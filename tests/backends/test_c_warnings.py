@@ -72,7 +72,8 @@ def cases():
     for layout in ("branches", "ranked", "nodes", "masks", "mixed"):
         yield replace(forest, name=f"digits_{layout}"), COptions(c_layout=layout)
     towns = np.array([[f"town {k % 7}", k % 13] for k in range(200)], dtype=object)
-    booster = catboost.CatBoostClassifier(4, depth=3, cat_features=[0], one_hot_max_size=2, verbose=0, random_seed=0)
+    kept = {"verbose": 0, "random_seed": 0, "allow_writing_files": False}
+    booster = catboost.CatBoostClassifier(4, depth=3, cat_features=[0], one_hot_max_size=2, **kept)
     hashed = forestc.quantize(booster.fit(towns, np.arange(200) % 7 > 3), towns)
     assert hashed.hashed
     yield replace(hashed, name="hashed"), COptions()  # has functions that hash texts
