@@ -392,7 +392,7 @@ def _renamed(name: str) -> tuple[str, ...]:
     if used == name:
         return ()
     word = f"m_{name}" == used and not name[0].isdigit()
-    why = "is a word of C, C++, Verilog or VHDL" if word else "is no name in C, C++, Verilog and VHDL"
+    why = "is a word of C, C++, Verilog, VHDL or of the files" if word else "is no name there, or is too long"
     return (f"files, modules and functions are named {used!r}: {name!r} {why}",)
 
 

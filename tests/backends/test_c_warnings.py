@@ -32,6 +32,7 @@ from forestc.checks.bench import selftest_answers
 from forestc.errors import MissingToolError
 from forestc.forest.numbers import Category, word_range
 from forestc.layouts import ranks
+from forestc.layouts.nodes import nodes_of
 from forestc.rows.batches import ArrayRows
 from forestc.toolchain.compilers import STRICT, c_compiler, cxx_compiler, sanitizers
 
@@ -210,6 +211,20 @@ def test_decisions_call_no_library(command, written, need_tool):
         run([*command, *zig, "-std=c99", "-ffreestanding", "-Os", "-c", "one.c", "-o", "one.o"], folder)
         needed = set(run(["arm-none-eabi-nm", "-u", "one.o"], folder).split()) - {"U"}
         assert {name for name in needed if not JUMPS.fullmatch(name)} <= allowed
+
+
+@pytest.mark.slow
+def test_symbols_of_two_bytes_are_clean(tmp_path, need_tool):
+    """An AVR has no room for a self-test of so many columns."""
+    need_tool("cppcheck")
+    X = np.random.default_rng(0).integers(0, 250, (600, 400))
+    forest = forestc.quantize(RandomForestClassifier(12, random_state=0).fit(X, X.sum(axis=1) > 50_000), X, level=0)
+    assert nodes_of(forest, float_bytes=0).code == "wide"
+    ((path, text),) = c.emit(replace(forest, name="wide"), COptions(c_layout="nodes")).items()
+    (tmp_path / path).write_text(text)
+    (tmp_path / "all.c").write_text(f'#include "{path}"\n')
+    assert run([c_compiler(), "-std=c99", *WARNINGS, "-Os", "-c", "all.c"], tmp_path) == ""
+    assert findings(tmp_path, [path]) == []
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ from forestc.backends.base import Written
 from forestc.backends.c.types import FLOATS
 from forestc.backends.running import Difference, copied
 from forestc.backends.vectors import Vectors
-from forestc.errors import CheckError, MissingToolError
+from forestc.errors import CheckError, MissingToolError, opt
 from forestc.forest.evaluate import Evaluation
 from forestc.toolchain.compilers import version
 from forestc.toolchain.run import find, package_folders, run_tool
@@ -58,7 +58,9 @@ class MisraEngine:
             shown = ", ".join(f"{file}:{line} rule {rule}" for file, line, rule in found[:SHOWN])
             more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
             raise CheckError(
-                f"cppcheck's MISRA add-on has {len(found)} findings", where=shown + more, do="report them to forestc"
+                f"findings of cppcheck's MISRA add-on: {len(found)}",
+                where=shown + more,
+                do=f"compile with another {opt.c_layout}, and report it",
             )
         self.tool = f"{version(cppcheck())}, no finding but of rules {', '.join(DEVIATIONS)}"
 
