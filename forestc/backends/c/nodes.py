@@ -69,7 +69,7 @@ class NodesInC:
             tree=int_type(0, max(1, len(nodes.starts))),
             slot=self.slots.kind,
             unit=f"uint{8 * nodes.unit}_t",
-            widens=count + nodes.jumps >= 1 << 8 * nodes.unit,  # from a symbol to a leaf's number
+            narrows=nodes.unit == 2 and count + nodes.jumps < 1 << 8,  # from a symbol to a leaf's number
             rest="uint32_t" if wide else "unsigned",
             longer=nodes.single < count + nodes.jumps,
             start=flash.read("starts", "tree"),
