@@ -66,8 +66,8 @@ def plain(text: str) -> str:
 
 def filled(page: str, by_name: Mapping[str, Mapping[str, Any]], folder: str = "") -> str:
     """Returns a page with its tables, pictures and figures filled in from the results. Raises KeyError if no result has
-    one of them, ValueError for a table or picture without its end. folder: leads from the page to docs/benchmarks, where
-    the pictures are."""
+    one of them, ValueError for a table or picture without its end. folder: leads from the page to docs/benchmarks,
+    where the pictures are."""
     for kind in ("table", "picture"):
         if page.count(f"<!-- {kind}: ") != page.count(f"<!-- end of {kind} -->"):
             raise ValueError(f"a {kind} lacks <!-- end of {kind} -->")

@@ -87,6 +87,8 @@ def test_a_figure_is_what_its_result_has():
             _figures.filled(at.format(path), known)
     shown = _figures.filled("<!-- table: some.rows[x; 2]: LUTs -->\nold\n<!-- end of table -->", known)
     assert "| LUTs |\n| --- |\n| 0.25 |\n" in shown and "old" not in shown and "1,234" not in shown
+    with pytest.raises(ValueError, match="a table lacks"):
+        _figures.filled("<!-- table: some.rows: LUTs -->\n", known)
 
 
 @pytest.mark.parametrize("page", [ROOT / "README.md", NOTES, *PAGES], ids=name)
