@@ -4,20 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+PLOTS = "levels boundary words latency layouts activity inputs front"
+PAPERS = "rules sharing pruning factorization network"
 FIRST = (
-    "plot_levels.py",
-    "plot_boundary.py",
-    "plot_words.py",
-    "plot_latency.py",
-    "plot_layouts.py",
-    "plot_activity.py",
-    "plot_inputs.py",
-    "plot_front.py",
-    "plot_papers_rules.py",
-    "plot_papers_sharing.py",
-    "plot_papers_pruning.py",
-    "plot_papers_factorization.py",
-    "plot_papers_network.py",
+    *(f"plot_{name}.py" for name in PLOTS.split()),
+    *(f"plot_papers_{name}.py" for name in PAPERS.split()),
     "first_files.py",
     "demo.py",
 )

@@ -38,7 +38,7 @@ def _colors(colors: Mapping[str, str]) -> str:
     for kind in KINDS:
         color = colors[kind]
         rules.append(f"text.{kind},.{kind}.full{{fill:{color}}}.{kind}.line{{stroke:{color}}}")
-        rules.append(f".{kind}.open{{stroke:{color};fill:{colors['page']}}}.{kind}.band{{fill:{color};opacity:.45}}")
+        rules.append(f".{kind}.open{{stroke:{color};fill:{colors['page']}}}")
     return "".join(rules)
 
 
@@ -91,9 +91,6 @@ class Picture:
                 for at, r in middles
             ]
         self.add(f'<polyline points="{text}"{_class(kind)}/>')
-
-    def bar(self, x: float, y: float, width: float, height: float, kind: str) -> None:
-        self.add(f'<rect x="{_n(x)}" y="{_n(y)}" width="{_n(width)}" height="{_n(height)}"{_class(kind)}/>')
 
     def mark(self, x: float, y: float, kind: str, full: bool = True) -> None:
         """Draws a circle for ours, a diamond for others, a square for a third kind."""
@@ -198,62 +195,7 @@ def _panel(picture: Picture, top: float, height: float, title: str) -> tuple[flo
     return top + height - 38, top + 40
 
 
-def _bars(lines: Sequence[tuple[str, str, Sequence[tuple[float, str]]]], title: str) -> Picture:
-    """Draws horizontal bars: for each line its name, what stands after it, and the (length, kind) of its bars.
-
-    title: what the bars count.
-    """
-    left, step = 8, 40
-    picture = Picture(34 + step * len(lines))
-    longest = max(length for _, _, bars in lines for length, _ in bars)
-    picture.text(left, 18, title, "soft")
-    for place, (name, said, bars) in enumerate(lines):
-        y = 42 + step * place
-        picture.add(f'<text x="{left}" y="{_n(y)}"><tspan class="bold">{escape(name)}</tspan>: {escape(said)}</text>')
-        height = 16 / len(bars)
-        for at, (length, kind) in enumerate(bars):
-            picture.bar(left, y + 5 + at * height, max(1.5, length / longest * (WIDTH - 2 * left)), height - 1, kind)
-    return picture
-
-
-def _differ(count: int) -> str:
-    return f"{count:,} difference" + "s" * (count != 1)
-
-
 # One function for each result returns its picture, and a sentence on its content
-
-
-def exactness(result: Result) -> tuple[Picture, str]:
-    families: dict[str, list[Result]] = {}
-    for row in result["rows"]:
-        families.setdefault(row["model"].rpartition("-")[0].partition("-text")[0], []).append(row)
-    lines, wrong = [], 0
-    for name, rows in families.items():
-        vectors, icarus = (sum(row[key] for row in rows) for key in ("vectors", "icarus_vectors"))
-        found = sum(row[key] for row in rows for key in ("library", "netlist", "verilator", "c", "icarus"))
-        wrong += found
-        said = f"{len(rows)} kinds, {vectors:,} vectors: {_differ(found)}"
-        lines.append((name, said, [(vectors, "ours full"), (icarus, "third full")]))
-    total, slow = (sum(row[name] for row in result["rows"]) for name in ("vectors", "icarus_vectors"))
-    return (
-        _bars(lines, "vectors: of netlist, Verilator and C (above), of Icarus (below)"),
-        f"{len(result['rows'])} kinds of models: {_differ(wrong)} in {total:,} vectors in three engines, {slow:,} of "
-        "them in Icarus, too",
-    )
-
-
-def c_exactness(result: Result) -> tuple[Picture, str]:
-    lines, wrong, total = [], 0, 0
-    for row in result["rows"]:
-        host, emulator = row["rows on the host"], row["rows in the emulator"]
-        found = row["differ from the library"] + row["host differences"] + row["emulator differences"]
-        wrong, total = wrong + found, total + host + emulator
-        said = f"{row['kinds']} kinds, {host + emulator:,} rows: {_differ(found)}"
-        lines.append((row["models read by"], said, [(host, "ours full"), (emulator, "third full")]))
-    return (
-        _bars(lines, "rows: on the host (above), in the emulator (below)"),
-        f"C of models of {len(lines)} libraries: {_differ(wrong)} in {total:,} rows",
-    )
 
 
 def shipped_models(result: Result) -> tuple[Picture, str]:
@@ -363,58 +305,6 @@ def compile_scale(result: Result) -> tuple[Picture, str]:
     return picture, f"Models of up to {code:,} nodes to C, and {logic:,} to Verilog, in at most {most:.0f} seconds"
 
 
-def simulation(result: Result) -> tuple[Picture, str]:
-    picture = Picture(270)
-    across = Axis(1e3, 1e9, 52, WIDTH - 14, [1e3, 1e5, 1e7, 1e9])
-    up = Axis(0.1, 10000, 226, 32, [0.1, 1, 10, 100, 1000, 10000])
-    picture.frame(across, up, "vectors", "seconds, the build included")
-    for row, kind in zip(result["rows"], KINDS, strict=False):
-        counts = [10 ** (3 + step / 8) for step in range(49)]
-        times = [row["build_s"] + count / row["vectors_per_s"] for count in counts]
-        picture.line([(across(n), up(s)) for n, s in zip(counts, times, strict=True)], f"{kind} line")
-        at = across(row["vectors"]), up(row["build_s"] + row["seconds"])
-        picture.mark(*at, kind)
-        picture.label(at[0], at[1] - 2, row["engine"], kind)
-    fast, slow = result["rows"]
-    ratio = fast["vectors_per_s"] / slow["vectors_per_s"]
-    return picture, (
-        f"{fast['engine']} is {ratio:.0f} times as fast as {slow['engine']}, and built in {fast['build_s']:.1f} "
-        f"instead of {slow['build_s']:.0f} seconds"
-    )
-
-
-def streams(result: Result) -> tuple[Picture, str]:
-    lines = []
-    wrong = 0
-    for row in result["rows"]:
-        faults = {key: row[key] for key in ("lost", "repeated", "out_of_order", "wrong")}
-        wrong += sum(faults.values())
-        counts = ", ".join(f"{count:,} {key.replace('_', ' ')}" for key, count in faults.items())
-        beats = f"{row['beats']} beat{'s' * (row['beats'] > 1)} a row"
-        lines.append((beats, counts, [(row["sent"], "third full"), (row["received"], "ours full")]))
-    total = sum(row["received"] for row in result["rows"])
-    return (
-        _bars(lines, "rows: sent (above), received (below)"),
-        f"{total:,} rows through the stream wrapper: {wrong:,} lost, repeated, out of order or wrong",
-    )
-
-
-def frontends(result: Result) -> tuple[Picture, str]:
-    lines = [
-        (
-            row["file"],
-            f"forestc {row['forestc_s']:.2f} s, its own library {row['library_s']:.2f} s",
-            [(row["forestc_s"], "ours full"), (row["library_s"], "peer full")],
-        )
-        for row in result["rows"]
-    ]
-    ratios = [row["ratio"] for row in result["rows"]]
-    return (
-        _bars(lines, "seconds: forestc (above), the library (below)"),
-        f"Loading takes {min(ratios):g} to {max(ratios):g} times as long as in the library that wrote the file",
-    )
-
-
 def firmware(result: Result) -> tuple[Picture, str]:
     own = [row for row in result["rows"] if row["cpu"] == "Cortex-M4F"]
     rows = [row for row in own if row["flash"] != "" and "max_leaf_nodes" not in row["options"]]
@@ -452,8 +342,7 @@ def firmware(result: Result) -> tuple[Picture, str]:
 PICTURES: Mapping[str, Callable[[Result], tuple[Picture, str]]] = {
     draw.__name__: draw
     for draw in (
-        exactness, c_exactness, shipped_models, hardware, curve, compile_scale, simulation, streams, frontends,
-        firmware,
+        shipped_models, hardware, curve, compile_scale, firmware,
     )
 }  # fmt: skip
 
