@@ -37,11 +37,12 @@ class _Command(typer.core.TyperCommand):
         return list(super().parse_args(ctx, args))
 
     def _joined(self, args: list[str]) -> list[str]:
-        """Returns the arguments, with a flag and a following `key=value` joined into one: `--stream=tdata=64`."""
-        alone = {group.within.flag for group in self.groups.values() if group.field is not None}
+        """Returns the arguments, with a flag and the keys that follow it joined into one: `--stream=tdata=64`."""
+        alone = {group.within.flag: group.keys for group in self.groups.values() if group.field is not None}
         joined: list[str] = []
         for argument in args:
-            if joined and joined[-1].removesuffix("=") in alone and _FIRST_KEY.match(argument):
+            keys = alone.get(joined[-1].removesuffix("="), ()) if joined else ()
+            if keys and (_FIRST_KEY.match(argument) or argument.partition(",")[0] in keys):
                 joined[-1] += argument
             else:
                 joined.append(f"{argument}=" if argument in alone else argument)

@@ -51,6 +51,7 @@ def test_the_command_line_gives_what_is_on_it_alone(run):
     assert run() == {}
     assert run("-s", "3", "--names", "a, b", "--no-quick") == {"size": 3, "names": ["a", "b"], "quick": False}
     assert run("--stream", "--align", "16") == {"stream": StreamOptions(align=16)}
+    assert run("--stream", "axi-lite,align=16") == {"stream": StreamOptions(align=16, registers=True)}
     with pytest.raises(OptionError, match="add --stream"):
         run("--tuser", "2")
 
