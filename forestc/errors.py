@@ -99,7 +99,8 @@ class ForestcError(Exception):
     parts : tuple of str
         Place, error and remedy, with placeholders of options.
     exit_status : int
-        Exit status of the command line: 1; 2 for OptionError, 3 for CheckError and InternalError, 4 for ToolError.
+        Exit status of the command line: 2 for OptionError, 3 for CheckError and InternalError, 4 for ToolError and
+        MissingExtraError, else 1.
 
     Examples
     --------

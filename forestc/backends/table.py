@@ -120,7 +120,7 @@ def file_of(design: Written, wanted: Gives) -> Path:
 
 
 def cores(targets: Collection[str]) -> list[Core]:
-    """Returns the cores in hardware languages that targets write."""
+    """Returns the hardware cores of these targets; some targets have none."""
     return [target.core for name, target in TARGETS.items() if name in targets and target.core is not None]
 
 

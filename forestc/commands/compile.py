@@ -456,7 +456,8 @@ def _narrower(source: Forest, rows: Rows, forest: Forest) -> list[str]:
 
 
 def _measure_layouts(run: Compilation) -> None:
-    """Chooses the layout of C. The manifest records it, so that the same header comes again without a compiler."""
+    """Measures the layouts of C and chooses one. The manifest records it, so the header is made again without a
+    compiler."""
     choice = measured_choice(run.forest, run.c, run.sample_vectors, _smaller(run))
     run.c, run.firmware = replace(run.c, c_layout=choice.layout), choice.as_dict()
 

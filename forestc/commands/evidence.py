@@ -354,7 +354,7 @@ def _yosys(native: bool) -> str:
 
 
 def _tools(cpu: str, native: bool) -> dict[str, Callable[[], str]]:
-    """Returns for each tool that a run may use a function that tells its version; "" if it is not installed."""
+    """Returns the tools that a run may use, each with a function that returns its version, or "" if it is missing."""
 
     def program(find_it: Callable[[], str | None]) -> Callable[[], str]:
         return lambda: version(path) if (path := find_it()) else ""

@@ -55,7 +55,7 @@ def curve_files(planned: PlannedRun, request: Request) -> dict[str, str]:
 
 
 def _allowing(step: Pass, loss: float, tolerance: float) -> Pass:
-    """Returns a pass that promises no less loss than its trial had."""
+    """Returns a pass, its tolerance, if it has one, raised to what its trial lost."""
     if loss <= tolerance or not isinstance(step, Laddered) or step.tolerance is None:
         return step
     eased: Pass = replace(cast(Any, step), tolerance=math.ceil(1000 * loss) / 1000 if loss < MOST_SHARE else math.inf)

@@ -68,7 +68,7 @@ class Limit:
 
 
 def score_shown(value: float, measure: str, digits: int = 1) -> str:
-    """Returns a score as text: R squared as it is, as it is no share; all else in percent."""
+    """Returns a score as text: R squared as a plain number, all else in percent."""
     return f"{value:.{digits + 2}f}" if measure == "R squared" else f"{100 * value:.{digits}f} %"
 
 

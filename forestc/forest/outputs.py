@@ -37,7 +37,7 @@ def leaves_of(forest: Forest) -> Forest:
         leaf[ends] = np.arange(len(ends))
         values = tree.ids[ends, np.newaxis].astype(tree.values.dtype)
         trees.append(changed_tree(tree, leaf=leaf, values=values, outputs=(index,)))
-    # Of one number, the largest is the number itself; the largest of whole numbers is never rounded.
+    # Each output has one tree, so its maximum is the tree's value; unlike a sum it is never rounded.
     return changed(
         forest,
         trees=tuple(trees),

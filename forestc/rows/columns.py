@@ -247,7 +247,8 @@ class TableRows:
     hashing: Forest | None = None  # the forest if it makes codes of hashes, and the table holds categories
 
     def batches(self) -> Iterator[Batch]:
-        """Yields the rows in batches. Raises RowsError for values that are not numbers, or if there are no rows."""
+        """Yields the rows in batches. Raises RowsError for a value that its column does not take, or if there are no
+        rows."""
         count = 0
         for batch in self.read():
             count += len(batch.X)

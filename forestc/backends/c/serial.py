@@ -38,7 +38,7 @@ class CLine:
 
 
 def line_of(forest: Forest, options: COptions) -> CLine:
-    """Returns the bytes of a quantized forest's C header. Raises OptionError as `inputs_of` does."""
+    """Lays out rows and results of a quantized forest's C header as bytes. Raises OptionError as `inputs_of` does."""
     inputs = inputs_of(forest, options.c_inputs, options.c_types)
     targets = len(forest.targets) if forest.decides else 0
     typed = (("label", targets, label_type(forest)), ("score", forest.n_scores, score_type(inputs.forest)))

@@ -60,7 +60,7 @@ class Vectors:
 
     @property
     def width(self) -> int:
-        """The bits of a vector in the dense table."""
+        """Bits of a tree's vector in the dense table."""
         most = max(bits.bit_length() for *_, bits in self.cleared) + 1
         return next(width for width in (8, 16, 32, WORD) if most <= width or width == WORD)
 

@@ -151,7 +151,7 @@ class Library:
 
 
 def written(source: Source, *_: object) -> list[Artifact]:
-    """Returns the files of the target shared."""
+    """Returns the files of the target `shared`."""
     library = Library(source.forest, c_options_of(source.options.get("c", {})))
     view = library.view()
     files = {

@@ -1,7 +1,8 @@
-"""Proves the values of member models in a weighted average: step functions of scores (the quantized form of link
-functions), and each class's share, which is its level divided by the sum of all levels.
+"""Proves the values of member models in a weighted average.
 
-A solver proves each bit of the quotient for any remainder, as it can't prove a whole division.
+A value is a level, which is a step function of a score (its quantized link), or a class's share: its level divided by
+the sum of all classes' levels. As a solver can't prove a whole division, it proves each of its steps, of one bit, for
+any remainder.
 """
 
 from __future__ import annotations

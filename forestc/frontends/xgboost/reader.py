@@ -29,7 +29,7 @@ from forestc.frontends.xgboost.trees import marked_missing, read_codes, read_tre
 if TYPE_CHECKING:
     from xgboost import Booster, XGBModel
 
-# Maps an objective to its link. Several expectiles or quantiles may have other links.
+# Maps an objective to its link. Models of several expectiles or quantiles override it.
 LINKS: dict[str, LinkKind] = {
     **dict.fromkeys(("binary:logistic", "reg:logistic"), "sigmoid"),
     **dict.fromkeys(("multi:softmax", "multi:softprob"), "softmax"),
