@@ -123,7 +123,7 @@ def test_names_are_shown_as_they_are_and_are_no_markup(tmp_path):
     assert kinds <= {"inline", "text", "text_special", "code_inline", "code_block", "softbreak"} | {
         f"{tag}_{end}" for tag in allowed.split() for end in ("open", "close")
     }
-    assert "mean\\_radius" in text and "http\\://" in text and "www\\." in text and "me\\@" in text
+    assert "mean_radius" in text and "http\\://" in text and "www\\." in text and "me\\@" in text
 
 
 def test_columns_that_hold_nothing_are_left_out():

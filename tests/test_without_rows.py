@@ -319,3 +319,11 @@ def test_what_a_simulator_left_does_not_keep_a_folder_from_being_replaced(tmp_pa
     (out / "vhdl" / "notes.txt").write_text("of the user")
     with pytest.raises(forestc.ForestcError, match=r"holds 'vhdl/notes.txt', which forestc did not write"):
         forestc.compile(iris(), None, out, targets="vhdl")
+
+
+@pytest.mark.parametrize(("least", "span"), [(2**24 - 4, 16), (0, 2**40), (2**55, 2**20)])
+def test_steps_may_be_finer_than_the_type_of_the_column(least, span, tmp_path):
+    X = least + np.random.default_rng(0).integers(0, span, (300, 2)).astype(float)
+    model = RandomForestClassifier(3, max_depth=3, random_state=0).fit(X, X[:, 0] > X[:, 1])
+    done = forestc.compile(model, X, tmp_path / "a", ranges="rows", targets="c", level=0)
+    assert (done.design.predict(X) == model.predict(X)).all()

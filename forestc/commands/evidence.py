@@ -322,7 +322,8 @@ def _warnings(design: Design, result: CheckResult, used: list[str]) -> dict[str,
 
 def _measured(design: Design, cpu: str, options: EvidenceOptions, used: list[str]) -> dict[str, Any]:
     title, heads = "Flash, stack and instructions", (
-        "entry", "flash, bytes", "RAM, bytes", "stack, bytes", "stack by", "instructions, mean", "most")  # fmt: skip
+        "entry", "flash, bytes", "RAM, bytes", "stack, bytes", "stack by", "instructions, mean", "most run",
+        "most of any input")  # fmt: skip
     try:
         figures = measure(design, cpu, options.rows, label=options.label, record=False, progress=options.progress)
     except (MissingToolError, MissingExtraError) as error:
@@ -335,7 +336,7 @@ def _measured(design: Design, cpu: str, options: EvidenceOptions, used: list[str
     for name, entry in figures["entries"].items():
         counts = entry["cycles"] or entry["instructions"] or {}
         rows.append((name, entry["flash"], entry["ram"], entry["stack"], entry["stack_by"], counts.get("mean"),
-                     counts.get("max_of_all")))  # fmt: skip
+                     counts.get("max_of_all"), entry["bound"]))  # fmt: skip
     how = (f"{cpu}, {', '.join(figures['tools'])}, -O{figures['optimize']}: {figures['rows']:,} rows and "
            f"{figures['vectors']:,} further vectors, none of whose answers differ.")  # fmt: skip
     return _section("measure", title, heads, rows, how, *map(str, figures["notes"]))

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.backends.base import Gives
-from forestc.backends.c.choice import entry_of
+from forestc.backends.c.choice import chosen_layout, entry_of
 from forestc.backends.c.inputs import fits, inputs_of, unfit
 from forestc.backends.c.types import text_bytes
 from forestc.backends.names import identifier
@@ -27,8 +27,9 @@ from forestc.errors import OptionError, known_names, opt, said
 from forestc.fields.options import takes
 from forestc.firmware import avr
 from forestc.firmware.costly import MOST_TRIED, costly_words
-from forestc.firmware.emulator import Machine, Run
+from forestc.firmware.emulator import Emulator, Machine, Run
 from forestc.firmware.entries import Entry, entry_names, measured_entry
+from forestc.firmware.layouts import ROWS, walk_bound
 from forestc.firmware.workbench import Built, Workbench, need_libraries
 from forestc.forest.evaluate import evaluate_words
 from forestc.forest.ir import Forest
@@ -97,7 +98,7 @@ def measure(options: MeasureOptions) -> Shown:
         counted = sum(len(batch.words) for batch in given.inputs)
         options.progress(f"{', '.join(entry.name for entry in entries)}: {counted} inputs")
         measured = {
-            entry.name: _measured(design.forest, bench, entry, compiled, given.inputs)
+            entry.name: _measured(design, bench, entry, compiled, given.inputs)
             for entry, compiled in zip(entries, built, strict=True)
         }
     if cpu.machine:
@@ -194,7 +195,7 @@ def _budget(design: Design, cpu: str, entries: Mapping[str, Mapping[str, Any]]) 
     used = {
         "flash": figures["flash"],
         "ram": figures["ram"] + (figures["stack"] or 0),
-        "instructions": 0 if taken is None else taken["max_of_all"],
+        "instructions": figures["bound"] or (0 if taken is None else taken["max_of_all"]),
     }
     return {name: (used[name], most) for name, most in options.limits.items()}
 
@@ -226,17 +227,25 @@ def measured_inputs(forest: Forest, sample: NDArray[np.float64]) -> Iterator[Vec
         yield with_raw(forest, costly, COSTLY)
 
 
+def _few(batch: Vectors) -> Vectors:
+    """Returns the first inputs, or all that are on long paths."""
+    most = len(batch.words) if batch.origin == COSTLY else ROWS
+    return replace(batch, words=batch.words[:most], raw=batch.raw[:most])
+
+
 def _measured(
-    forest: Forest, bench: Workbench, entry: Entry, built: Built, inputs: Sequence[Vectors]
+    design: Design, bench: Workbench, entry: Entry, built: Built, inputs: Sequence[Vectors]
 ) -> dict[str, Any]:
-    start = time.perf_counter()
-    differences, first, runs = 0, "", list[Run]()
+    start, forest, c = time.perf_counter(), design.forest, design.c_options
+    differences, first, runs, bound = 0, "", list[Run](), None
     if (machine := bench.machine(built)) is not None:
         for batch in inputs:
             run, difference, shown = _compared(forest, entry, machine, batch)
             first = first or (f"{entry.name}: {shown}" if difference.count else "")
             differences += difference.count
             runs.append(run)
+        if isinstance(machine, Emulator) and entry.name == entry_of(forest) and chosen_layout(forest, c) == "nodes":
+            bound = walk_bound(forest, c, machine, entry, [entry.taken(some, forest) for some in map(_few, inputs)])
     on_rows = [run for run, batch in zip(runs, inputs, strict=False) if batch.origin == "rows"] or runs
     stacks = [run.stack for run in runs]
     depths = stacks if built.stack.size is None else [built.stack.size, *stacks]
@@ -250,6 +259,7 @@ def _measured(
         "stack_why": built.stack.why,
         "instructions": _summary([run.instructions for run in on_rows], [run.instructions for run in runs]),
         "cycles": _summary([run.cycles for run in on_rows], [run.cycles for run in runs]),
+        "bound": bound,
         "differences": None if machine is None else differences,
         "first": first,
         "seconds": {"build": round(built.seconds, 3), "emulator": round(time.perf_counter() - start, 3)},

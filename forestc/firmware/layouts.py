@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -81,13 +80,11 @@ def measured_layouts(
                 if isinstance(one, ToolError):
                     raise one
                 found[layout] = _figures(forest, options, bench, layout, entry, one, inputs)
-            except ToolError as error:  # as branches that are too far apart for AVR, or tables beyond its memory
-                far = re.search("relocation truncated to fit|will not fit in region|overflowed by", error.parts[1])
-                why = f"the trees are larger than {cpu.name} reaches" if far else error.parts[1]
+            except ToolError as error:
                 problem = ToolError(
-                    f"no layout of C builds and runs on {cpu.name}: {why}",
+                    f"no layout of C builds and runs on {cpu.name}: {error.parts[1]}",
                     where=opt.cpu,
-                    do=f"make the forest smaller, or name a layout with {opt.c_layout} and no budget: it is not built",
+                    do="make the forest smaller, as by -O2",
                 )
     if not found and problem is not None:
         raise problem
@@ -144,20 +141,21 @@ def _figures(
     stack = max(built.stack.size or 0, *(run.stack for run in runs))
     most, bound = int(np.concatenate(taken).max()), None
     if layout == "nodes" and isinstance(machine, Emulator):
-        bound = _bound(forest, options, machine, entry, batches)
+        bound = walk_bound(forest, options, machine, entry, batches)
     return LayoutFigures(
         built.image.flash,
         built.image.ram + stack,
         round(float(taken[0].mean()), 1),
         most,
-        None if bound is None else max(bound, most),
+        bound,
     )
 
 
-def _bound(
+def walk_bound(
     forest: Forest, options: COptions, machine: Emulator, entry: Entry, batches: Sequence[Vectors]
 ) -> int | None:
-    """Returns the most instructions of any input in the layout `nodes`; None if they are not known."""
+    """Returns the most instructions of any input of a prediction in the layout `nodes`; None if they are not known.
+    batches: inputs to run, as `Entry.taken` gives them."""
     if not forest.single or not forest.adds:
         return None
     inputs = inputs_of(forest, options.c_inputs, options.c_types)
@@ -171,4 +169,5 @@ def _bound(
         for trace in machine.traces(entry.inputs(batch), entry.gives, entry.count, entry.returned)
     ]
     most = sum(len(tree.levels) - 1 for tree in trees)
-    return bound_of_walks(traces, np.sum(turns, axis=0), most, len(trees), leaves.most_added) if trees else None
+    bound = bound_of_walks(traces, np.sum(turns, axis=0), most, len(trees), leaves.most_added) if trees else None
+    return None if bound is None else max(bound, *(int(trace[:, 2].sum()) for trace in traces))

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from forestc.errors import PYTHON, MissingToolError
+from forestc.errors import PYTHON, MissingToolError, ToolError, opt
 from forestc.firmware import avr
 from forestc.firmware.emulator import Emulator, Machine
 from forestc.firmware.entries import Entry
 from forestc.firmware.image import FirmwareImage, StackUse, read_image, static_stack
 from forestc.toolchain.firmware import Build, Compiler, Cpu, build
 from forestc.toolchain.run import find
+
+# As of branches that are too far apart for AVR, tables beyond its memory, or its arrays of up to 32,767 bytes.
+_TOO_FAR = re.compile(r"relocation truncated to fit|will not fit in region|overflowed by|size of array .* is too large")
 
 
 @dataclass(frozen=True)
@@ -40,7 +44,13 @@ class Workbench:
         start = time.perf_counter()
         source = f"{stem or entry.name}.c"
         (self.folder / source).write_text(entry.source, encoding="utf-8")
-        files = build(self.cpu, self.compiler, source, self.folder, self.optimize)
+        try:
+            files = build(self.cpu, self.compiler, source, self.folder, self.optimize)
+        except ToolError as error:
+            if not _TOO_FAR.search(error.parts[1]):
+                raise
+            do = f"make the forest smaller, as by -O2, or compile it with another {opt.c_layout}"
+            raise ToolError(f"the trees are larger than {self.cpu.name} reaches", where=source, do=do) from None
         return Built(files, read_image(files.image), static_stack(files), time.perf_counter() - start)
 
     def machine(self, built: Built) -> Machine | None:

@@ -83,7 +83,9 @@ def encode_numbers(forest: Forest, table: NDArray[np.float64]) -> NDArray[Any]:
     only the columns in `Forest.carried`. Raises RowsError for another shape or an unexpected missing value."""
     if table.ndim != 2 or table.shape[1] not in (forest.width, forest.columns):
         raise RowsError(
-            f"they have shape {table.shape}", where="rows", do=f"the model takes rows of {forest.own_columns} columns"
+            f"they have shape {table.shape}",
+            where="rows",
+            do=f"give a table, such as an array or a data frame, of {forest.own_columns} columns",
         )
     result = np.empty((len(table), len(forest.features)), dtype=np.int64 if forest.on_words else np.float64)
     positions = (

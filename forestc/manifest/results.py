@@ -54,8 +54,8 @@ _ENTRIES: Schema = {
     "type": "object",
     "additionalProperties": {
         "type": "object",
-        "required": [*_ENTRY, "stack_by", "stack_seen"],
-        "properties": _ENTRY | {"stack_by": TEXT, "stack_seen": _OPTIONAL},
+        "required": [*_ENTRY, "bound", "stack_by", "stack_seen"],
+        "properties": _ENTRY | {"bound": _OPTIONAL, "stack_by": TEXT, "stack_seen": _OPTIONAL},
     },
 }
 _BUDGET: Schema = {

@@ -75,14 +75,16 @@ def _sizes(figures: Mapping[str, Any]) -> Iterator[Answer]:
             yield f"LUTs, {device}", before("lut", device), f"{estimate['lut']:,}", by
     if firmware:
         own, cpu = firmware["layouts"][firmware["layout"]], firmware["cpu"]
-        by = f"measured, {firmware['entry']} alone, layout {firmware['layout']}"
-        least = before("flash", cpu)
-        yield f"bytes of flash, {cpu}", least, f"{own['flash']:,}", f"{by}; -O1 estimated" if least else by
+        least, flash = min((each["flash"], name) for name, each in firmware["layouts"].items())[::-1]
+        smaller = "" if flash == own["flash"] else f" ({least}: {flash:,})"
+        by = f"measured, {firmware['entry']} alone, layout {firmware['layout']}{smaller}"
+        yield f"bytes of flash, {cpu}", "", f"{own['flash']:,}", by
         yield "bytes of RAM and stack", "", f"{own['ram']:,}", ""
         most, inputs = (own["most"], "the inputs run") if own["bound"] is None else (own["bound"], "any input")
         yield f"most {'cycles' if cpu == 'avr' else 'instructions'}", "", f"{most:,}", inputs
-    elif size and size["figure"] == "flash":
-        yield f"bytes of flash, {size['on']}", before("flash", size["on"]), f"{size['after']:,.0f}", "estimate"
+    if size and size["figure"] == "flash":
+        by = "estimate, smallest layout"
+        yield f"bytes of flash, {size['on']}", before("flash", size["on"]), f"{size['after']:,.0f}", by
     if engine := figures.get("engine"):
         yield "walkers of the engine", "", f"{engine['walkers']:,}", f"image of {engine['bytes']:,} bytes"
         yield "clocks for a row", "", f"{engine['clocks']:,}", ""
@@ -131,6 +133,10 @@ def closing(figures: Mapping[str, Any]) -> str:
         kept = f"-{level['level']} kept {keeps}"
         if not figures["measured"]["held_out"]:
             kept = kept.replace("held-out rows", "rows held out in cross-validation")
+    if not figures["measured"]["held_out"] and "exact-on-data" in {
+        step["guarantee"][:13] for step in figures["passes"]
+    }:
+        kept += f". It may answer other rows differently: forestc check {out} --rows FILE measures it"
     main = [path for role, path in figures["files"].items() if role in figures["targets"]]
     text = f"{kept[0].upper()}{kept[1:]}. {out} holds {', '.join(main)} and report.md, which tells the rest."
     if curve and size:

@@ -25,7 +25,8 @@ from forestc.report.tables import (
 from forestc.rows.accuracy import GENERATED, MEASURED_ON
 
 LONGEST = 80  # characters of a name from a model file; a longer name is cut
-_SPECIAL = re.compile(r"[\\`*_\[\]<>&|~$@:#]")  # characters of markup, and of links in plain text
+# Characters of markup, and of links in plain text: not `_` within a word, nor a colon at its end.
+_SPECIAL = re.compile(r"[\\`*\[\]<>&|~$@#]|:(?=\S)|(?<![^\W_])_|_(?![^\W_])")
 _WEB = re.compile(r"(www)\.", re.IGNORECASE)
 
 

@@ -160,8 +160,12 @@ def level_tables(level: Mapping[str, Any] | None, make_table: Callable[..., T]) 
         )
         for trial in level["table"]
     ]
-    most = f"{100 * level['tolerance']:g} points" if points else f"{level['tolerance']:g}"
-    how = f"scored on {level['judged_on']}; lost and its standard errors must be within {most}"
+    share = 100 * level["tolerance"]
+    most = f"{share:g} point{'s' * (share != 1)}" if points else f"{level['tolerance']:g}"
+    errors = f"{level['table'][0]['errors_added']:g}"
+    how = (
+        f"scored on {level['judged_on']}; lost and {errors} standard errors must be within {most}, then the choice too"
+    )
     title = f"what -{level['level']} tried: {counted(level['tried'], 'setting')}, {how}"
     heads = (f"{measure}, of the model's", f"lost{points} ± standard error")
     return [make_table(title, ("way", f"about, {level['unit']}", *heads, "within tolerance"), rows)]
@@ -357,6 +361,7 @@ def measure_tables(name: str, figures: Mapping[str, Any], make_table: Callable[.
         (f"instructions, mean of {on}", *counted("instructions", "mean")),
         (f"instructions, most of {on}", *counted("instructions", "max")),
         ("instructions, most of all that were run", *counted("instructions", "max_of_all")),
+        ("instructions, most of any input", *("-" if e["bound"] is None else f"{e['bound']:,}" for e in entries)),
         (f"cycles, mean of {on}", *counted("cycles", "mean")),
         (f"cycles, most of {on}", *counted("cycles", "max")),
         ("cycles, most of all that were run", *counted("cycles", "max_of_all")),

@@ -81,7 +81,8 @@ class ValueRange:
             unsure = (least < thresholds) & (most >= thresholds)  # The threshold does not move.
             low = np.maximum(low, np.where(unsure, below, np.where(most < thresholds, most, -np.inf)))
             high = np.minimum(high, np.where(unsure, above, np.where(least >= thresholds, least, np.inf)))
-        return low, high
+        fine = np.isinf(low) | np.isinf(high)  # Steps finer than the type: these four lie on one side.
+        return np.where(fine, below, low), np.where(fine, above, high)
 
     def snapped(self, values: FloatArray, raw: NumberType, random: np.random.Generator) -> FloatArray:
         """Returns the values moved into the range, and to a step next to them, up or down at random. NaN stays."""

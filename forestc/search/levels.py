@@ -110,6 +110,7 @@ def _row(trial: LevelTrial, chosen: bool) -> dict[str, Any]:
         "accuracy": loss.accuracy,
         "lost": loss.lost,
         "standard_error": loss.error,
+        "errors_added": loss.errors,
         "rows": loss.rows,
         "measure": loss.measure,
         "good": trial.good,
@@ -308,8 +309,10 @@ def searched(
     refused = [f"{name}: {why}" for name, why in search.refused.items() if why != TOO_LARGE]
     notes = [*refused, *notes]
     if chosen is plain:
-        least = "is shown to lose" if terms.sure else "loses"
-        notes.append(f"-O{level} is -O1 here: nothing smaller {least} at most {limit:g} of the {plain.loss.measure}")
+        least = f"{'is shown to lose' if terms.sure else 'loses'} at most {limit:g} of the {plain.loss.measure}"
+        notes.append(
+            f"-O{level} is -O1 here: nothing smaller {least} once the choice among {len(search.trials)} counts"
+        )
     elif all(tree.size == 1 for tree in chosen.forest.trees):
         notes.append(f"-O{level}: the design answers every row alike, which is within the tolerance on the other rows")
     if keep and source.decides and most_changed(chosen.results) == math.inf:
