@@ -99,7 +99,7 @@ def by_position(forest: Forest, text: str) -> str:
         if not 0 <= position < forest.columns:
             near = get_close_matches(name, list(names), 1) or list(names)[:8]
             do = f"use a position from 1 to {forest.columns}, or a name such as {', '.join(map(repr, near))}"
-            raise OptionError(f"{name!r} is a column that the model does not read", where=opt.c_types, do=do)
+            raise OptionError(f"{name!r} is no column that the model reads", where=opt.c_types, do=do)
         if kinds.setdefault(position, kind) != kind:
             raise OptionError(f"column {position + 1} has two types", where=opt.c_types, do="leave one out")
     rest = {REST: given[REST]} if REST in given else {}
