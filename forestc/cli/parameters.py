@@ -190,8 +190,10 @@ def _take_keys(result: dict[str, Any], group: Group, text: str) -> None:
         if spec.takes_rest:
             value, after = rest.partition("=")[2], ""
             for other in (piece.partition("=")[0].strip() for piece in value.split(",")[1:]):
-                if other.replace("_", "-") in group.keys:
-                    raise OptionError(f"{other}= stands behind {name}=", where=flag, do=f"write {name}= last")
+                if (key := other.replace("_", "-")) in group.keys:
+                    alone = f"give {name}= in a {flag} of its own"
+                    do = alone if group.keys[key][1].takes_rest else f"write {name}= last"
+                    raise OptionError(f"{other}= stands behind {name}=", where=flag, do=do)
         kind = value_type(group.kind, entry.name)
         if kind is bool and not has_value:
             value = "true"

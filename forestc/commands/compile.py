@@ -18,11 +18,12 @@ from forestc.backends.c.inputs import unfit
 from forestc.backends.c.options import COptions
 from forestc.backends.c.quantizer import row_type
 from forestc.backends.c.raw import by_position, column_types
+from forestc.backends.c.rough import rough_costs
 from forestc.backends.engine.files import engine_of
 from forestc.backends.names import identifier, plain
 from forestc.backends.source import Source
 from forestc.backends.stream import axi_stream
-from forestc.backends.table import built, cores, gives, refuse, written
+from forestc.backends.table import built, cores, gives, gives_only, refuse, written
 from forestc.backends.vectors import Vectors
 from forestc.checks.agreement import Agreement, accuracy_record, agreement, set_aside
 from forestc.checks.bench import bench_vectors, bench_words, raw_rows, sample_vectors, selftest_answers, simulate_some
@@ -33,6 +34,7 @@ from forestc.compilation.record import command_line, leaves_note, model_record, 
 from forestc.compilation.request import Request
 from forestc.compilation.synthesis import CoreCircuit, check_fits, synthesis_figures
 from forestc.costs.estimate import estimates
+from forestc.costs.firmware import DEFAULT_CPU
 from forestc.engine.capacity import Capacity
 from forestc.engine.image import image_of
 from forestc.engine.sizing import capacity_of
@@ -439,6 +441,8 @@ def _run_passes(run: Compilation) -> None:
         run.rows = made_rows(source, run.rows, (run.forest,))
     if plan.level == 0 and have_rows(run.given):
         run.details += _narrower(source, run.given, run.forest)
+    if plan.size is not None and plan.size.figure == "flash" and run.c.c_layout == "auto" and not run.c.limits:
+        run.c = replace(run.c, c_layout="smallest")  # what the level searched for
     if gives(request.targets, Gives.HEADER) and not is_measured(run.c):
         run.c = replace(run.c, c_layout=chosen_layout(run.forest, run.c))
 
@@ -610,6 +614,15 @@ def _sizes(plan: LevelPlan, *, curve: bool) -> dict[str, Any]:
     }
 
 
+def _rough_flash(run: Compilation) -> dict[str, Any] | None:
+    """Returns estimated bytes of flash if only C is written, and was not measured."""
+    if run.firmware is not None or not gives_only(run.request.targets, Gives.HEADER):
+        return None
+    cpu, layout = run.c.cpu or DEFAULT_CPU, run.c.c_layout
+    costs = rough_costs(run.forest, cpu)
+    return {"on": cpu, "layout": layout, "bytes": costs[layout].flash} if layout in costs else None
+
+
 def _figures(run: Compilation, level: Mapping[str, Any] | None, measured: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the figures of `--json`. Their keys do not change between versions."""
     forest, netlist, agreed = run.forest, run.netlist, run.agreed
@@ -627,6 +640,7 @@ def _figures(run: Compilation, level: Mapping[str, Any] | None, measured: Mappin
         "distinct_conditions": len(table.comparators),
         "comparator_bits": sum(comparator_bits(n, table.thresholds(index)) for index, n in enumerate(numbers)),
         "missing_dropped": sum(own.name in takes and not own.missing for own in forest.features),
+        "flash": _rough_flash(run),
         "cells": None if netlist is None else len(netlist.cells),
         "latency_cycles": None if netlist is None else netlist.latency,
         "clocking": [] if netlist is None else netlist.clocking.words,

@@ -195,7 +195,7 @@ def _budget(design: Design, cpu: str, entries: Mapping[str, Mapping[str, Any]]) 
     used = {
         "flash": figures["flash"],
         "ram": figures["ram"] + (figures["stack"] or 0),
-        "instructions": figures["bound"] or (0 if taken is None else taken["max_of_all"]),
+        "instructions": 0 if taken is None else taken["max_of_all"],
     }
     return {name: (used[name], most) for name, most in options.limits.items()}
 

@@ -16,9 +16,6 @@ from forestc.firmware.image import FirmwareImage, StackUse, read_image, static_s
 from forestc.toolchain.firmware import Build, Compiler, Cpu, build
 from forestc.toolchain.run import find
 
-# As of branches that are too far apart for AVR, tables beyond its memory, or its arrays of up to 32,767 bytes.
-_TOO_FAR = re.compile(r"relocation truncated to fit|will not fit in region|overflowed by|size of array .* is too large")
-
 
 @dataclass(frozen=True)
 class Built:
@@ -47,7 +44,9 @@ class Workbench:
         try:
             files = build(self.cpu, self.compiler, source, self.folder, self.optimize)
         except ToolError as error:
-            if not _TOO_FAR.search(error.parts[1]):
+            # Of branches that are too far apart for AVR, tables beyond its memory, or its arrays of up to 32,767 bytes.
+            far = r"relocation truncated to fit|will not fit in region|overflowed by|size of array .* is too large"
+            if not re.search(far, error.parts[1]):
                 raise
             do = f"make the forest smaller, as by -O2, or compile it with another {opt.c_layout}"
             raise ToolError(f"the trees are larger than {self.cpu.name} reaches", where=source, do=do) from None

@@ -70,7 +70,7 @@ class _CompiledEstimator(BaseEstimator):  # type: ignore[misc]
         if model.decides != isinstance(self, ClassifierMixin):
             kind, right = ("classifier", "CompiledClassifier") if model.decides else ("regressor", "CompiledRegressor")
             raise ModelError(f"{type(self).__name__} was given a {kind}", where="estimator", do=f"use {right}")
-        self.quantized_ = QuantizedModel(model, quantize(model, X, y, self.passes, level=self.level))
+        self.quantized_ = QuantizedModel(model, quantize(self.estimator_, X, y, self.passes, level=self.level))
         validate_data(self, X, skip_check_array=True)
         return self
 

@@ -66,25 +66,26 @@ def _sizes(figures: Mapping[str, Any]) -> Iterator[Answer]:
         by = "synthesis" if fmax is None else f"synthesis; routed at {fmax:.0f} MHz"
         yield f"LUTs, {device}", before("lut", device), f"{synthesis['lut']:,}", by
     else:
-        searched = size["on"] if size and size["figure"] == "lut" else None
-        for estimate in figures.get("estimate", []):
-            if searched not in (None, estimate["device"]):
-                continue
-            device, (low, high), fmax = estimate["device"], estimate["lut_range"], estimate["fmax_mhz"]
+        estimates = figures.get("estimate", [])
+        searched = [own for own in estimates if size and (size["figure"], size["on"]) == ("lut", own["device"])]
+        for own in searched or estimates:
+            device, (low, high), fmax = own["device"], own["lut_range"], own["fmax_mhz"]
             by = f"estimate, {low:,} to {high:,}" + (f"; {fmax:.0f} MHz" if fmax is not None else "")
-            yield f"LUTs, {device}", before("lut", device), f"{estimate['lut']:,}", by
+            others = [f"{other['device']}: {other['lut']:,}" for other in estimates if searched and other is not own]
+            yield f"LUTs, {device}", before("lut", device), f"{own['lut']:,}", "; ".join([by, *others])
     if firmware:
         own, cpu = firmware["layouts"][firmware["layout"]], firmware["cpu"]
         least, flash = min((each["flash"], name) for name, each in firmware["layouts"].items())[::-1]
         smaller = "" if flash == own["flash"] else f" ({least}: {flash:,})"
         by = f"measured, {firmware['entry']} alone, layout {firmware['layout']}{smaller}"
-        yield f"bytes of flash, {cpu}", "", f"{own['flash']:,}", by
+        alike = len(firmware["layouts"]) > 1 and not smaller and before("flash", cpu)  # -O1's is of the smallest layout
+        yield f"bytes of flash, {cpu}", alike or "", f"{own['flash']:,}", f"{by}; -O1 estimated" if alike else by
         yield "bytes of RAM and stack", "", f"{own['ram']:,}", ""
         most, inputs = (own["most"], "the inputs run") if own["bound"] is None else (own["bound"], "any input")
         yield f"most {'cycles' if cpu == 'avr' else 'instructions'}", "", f"{most:,}", inputs
-    if size and size["figure"] == "flash":
-        by = "estimate, smallest layout"
-        yield f"bytes of flash, {size['on']}", before("flash", size["on"]), f"{size['after']:,.0f}", by
+    elif flash := figures["flash"]:
+        by = f"rough estimate, layout {flash['layout']}"
+        yield f"bytes of flash, {flash['on']}", before("flash", flash["on"]), f"{flash['bytes']:,.0f}", by
     if engine := figures.get("engine"):
         yield "walkers of the engine", "", f"{engine['walkers']:,}", f"image of {engine['bytes']:,} bytes"
         yield "clocks for a row", "", f"{engine['clocks']:,}", ""
@@ -94,7 +95,7 @@ def _sizes(figures: Mapping[str, Any]) -> Iterator[Answer]:
     if figures["missing_dropped"]:
         where = "column" if figures["missing_dropped"] == 1 else "columns"
         not_taken = f"not in {figures['missing_dropped']:,} {where}"
-        yield "missing values", "taken", not_taken, "none there; else --missing always"
+        yield "missing values", "taken", not_taken, "now refused; or --missing always"
     yield "comparators", first, f"{figures['distinct_conditions']:,}", f"{figures['comparator_bits']:,} bits compared"
 
 
@@ -136,7 +137,7 @@ def closing(figures: Mapping[str, Any]) -> str:
     if not figures["measured"]["held_out"] and "exact-on-data" in {
         step["guarantee"][:13] for step in figures["passes"]
     }:
-        kept += f". It may answer other rows differently: forestc check {out} --rows FILE measures it"
+        kept += ". On other rows: forestc check"
     main = [path for role, path in figures["files"].items() if role in figures["targets"]]
     text = f"{kept[0].upper()}{kept[1:]}. {out} holds {', '.join(main)} and report.md, which tells the rest."
     if curve and size:

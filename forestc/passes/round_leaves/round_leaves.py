@@ -115,11 +115,14 @@ class RoundLeaves:
                 do=f"remove tolerance, or give {opt.rows} and {opt.held_out}",
             )
         if (self.exact or isinstance(rows, Ranges)) and self.scores is not None:
-            why = "which exact=true does not use" if have_rows(rows) else "and there are none"
+            given = have_rows(rows)
+            why, do = (
+                ("which exact=true does not use", "use -O1") if given else ("and there are none", f"give {opt.rows}")
+            )
             raise OptionError(
                 f"leaf bits that keep scores are chosen on rows, {why}",
                 where="pass round-leaves",
-                do=f"give {opt.rows}, or a number of leaf_bits: the report then tells the largest error of scores",
+                do=f"{do}, or a number of leaf_bits: the report then tells the largest error of scores",
             )
         if rows is None and (self.leaf_bits == "auto" or self.scores is not None) and not self.exact:
             raise OptionError(
