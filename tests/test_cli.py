@@ -120,6 +120,11 @@ def test_skops_model_of_the_examples(run):
         (["compile", "ill.json", "--rows", "rows.csv", "-o", "."], 1, "which forestc did not write"),
         (["compile", "ill.json", "--rows", "rows.csv", "-o", "/proc/x"], 1, "can't be written"),
         (["compile", "ill.json", "-o", "x", "--c", "types=f0=float,layout=nodes"], 2, "write types= last"),
+        (
+            ["compile", "ill.json", "-o", "x", "--c", "types=f0=float,project=cmake"],
+            2,
+            "types= in a --c of its own",
+        ),
         (["compile", "ill.json", "--rows", "rows.csv", "-o", "x", "--target", "chisel"], 2, "unknown target 'chisel'"),
         (["compile", "ill.json", "--rows", "rows.csv", "-o", "x", "--latency", "2", "--reset", "sink"], 2, "'sink' is"),
         (

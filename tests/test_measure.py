@@ -18,7 +18,7 @@ from thinned import only, thinned
 
 import forestc
 from forestc.commands.measure import measured_inputs, spread
-from forestc.errors import CheckError, ForestcError, MissingToolError, OptionError, RowsError
+from forestc.errors import CheckError, ForestcError, MissingToolError, OptionError, RowsError, ToolError
 from forestc.firmware import avr, emulator
 from forestc.firmware.costly import costly_words
 from forestc.firmware.emulator import Emulator, instructions
@@ -396,6 +396,28 @@ def test_a_budget_that_is_exceeded_ends_with_status_3(tmp_path, need, monkeypatc
     assert forestc.measure(folder, "cortex-m0plus", entries=["predict"])["over_budget"] == ""
     status, _, err = run("measure", folder, "--cpu", "cortex-m4f", "--entry", "predict")
     assert status == 3 and "over the budget of the design: flash of predict" in err
+
+
+def test_a_table_of_nodes_has_a_bound(tmp_path, need):
+    need("gcc")
+    model, X, y = trained("forest-text-labels")
+    for layout in ("nodes", "branches"):
+        forestc.compile(model, X, tmp_path / layout, label=y, targets="c", c_layout=layout)
+        entries = forestc.measure(tmp_path / layout, "cortex-m0plus", X, entries=["predict", "scores"])["entries"]
+        bound = entries["predict"]["bound"]
+        assert (bound >= entries["predict"]["instructions"]["max_of_all"]) if layout == "nodes" else bound is None
+        assert entries["scores"]["bound"] is None
+
+
+def test_trees_beyond_a_processor_say_what_to_do(design, monkeypatch, need):
+    need("gcc")
+
+    def build(*_):
+        raise ToolError("ended with exit status 1: size of array 'iris_nodes' is too large", where="gcc")
+
+    monkeypatch.setattr("forestc.firmware.workbench.build", build)
+    with pytest.raises(ToolError, match=r"larger than cortex-m4f reaches; .* another c_layout="):
+        forestc.measure(design, "cortex-m4f", entries=["predict"])
 
 
 def splits_of(forest, words):

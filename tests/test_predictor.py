@@ -17,6 +17,7 @@ from thinned import thinned
 
 import forestc
 from forestc.errors import ModelError, RowsError
+from forestc.forest.text import print_forest
 from forestc.manifest.fitted_estimator import QuantizedModel
 
 
@@ -103,7 +104,7 @@ def test_words_and_bits_are_those_of_the_written_vectors(tmp_path):
 def test_rows_and_words_that_do_not_fit_are_refused(tmp_path):
     model, X, y = trained("forest-multi")
     design = compiled(model, X, y, tmp_path, targets=["verilog"])
-    with pytest.raises(RowsError, match="the model takes rows of"):
+    with pytest.raises(RowsError, match="give a table, such as an array or a data frame, of 64 columns"):
         design.predict(X[:, :3])
     words = design.quantize(X[:2])
     with pytest.raises(RowsError, match="shape"):
@@ -134,6 +135,14 @@ def test_cross_validation_of_the_compiled_form():
     assert repr(hardware).startswith("CompiledClassifier(")
     with pytest.raises(NotFittedError):
         hardware.predict(X)
+
+
+@pytest.mark.parametrize("level", [2, 3])
+def test_estimators_search_as_compile_does(level):
+    X, y = load_iris(return_X_y=True)
+    model = forestc.CompiledClassifier(RandomForestClassifier(5, max_depth=3, random_state=0), level=level).fit(X, y)
+    assert model.score(X, y) > 0.9
+    assert print_forest(model.forest_) == print_forest(forestc.quantize(model.estimator_, X, y, level=level))
 
 
 @parametrize_with_checks(

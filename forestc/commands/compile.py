@@ -619,8 +619,8 @@ def _rough_flash(run: Compilation) -> dict[str, Any] | None:
     if run.firmware is not None or not gives_only(run.request.targets, Gives.HEADER):
         return None
     cpu, layout = run.c.cpu or DEFAULT_CPU, run.c.c_layout
-    costs = rough_costs(run.forest, cpu)
-    return {"on": cpu, "layout": layout, "bytes": costs[layout].flash} if layout in costs else None
+    own = [costs.flash for name, costs in rough_costs(run.forest, cpu).items() if name == layout]
+    return {"on": cpu, "layout": layout, "bytes": own[0]} if own else None
 
 
 def _figures(run: Compilation, level: Mapping[str, Any] | None, measured: Mapping[str, Any]) -> dict[str, Any]:

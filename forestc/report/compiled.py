@@ -95,7 +95,7 @@ def _sizes(figures: Mapping[str, Any]) -> Iterator[Answer]:
     if figures["missing_dropped"]:
         where = "column" if figures["missing_dropped"] == 1 else "columns"
         not_taken = f"not in {figures['missing_dropped']:,} {where}"
-        yield "missing values", "taken", not_taken, "now refused; or --missing always"
+        yield "missing values", "taken", not_taken, "refused; else --missing always"
     yield "comparators", first, f"{figures['distinct_conditions']:,}", f"{figures['comparator_bits']:,} bits compared"
 
 

@@ -304,6 +304,16 @@ def test_held_out_rows_that_are_given_ones_are_noted(tmp_path):
     assert any(note.startswith("50 of 50 held-out rows are among the given ones") for note in done.figures["notes"])
 
 
+def test_c_after_a_search_has_the_layout_that_was_searched_for(tmp_path):
+    model, X, y = trained("forest-text-labels")
+    made = {
+        layout: forestc.compile(model, X, tmp_path / layout, label=y, level=2, targets="c", c_layout=layout, name="m")
+        for layout in ("auto", "smallest")
+    }
+    headers = [done.design.path("c").read_text(encoding="utf-8") for done in made.values()]
+    assert headers[0] == headers[1] and made["auto"].figures["flash"]["bytes"] == made["auto"].figures["size"]["after"]
+
+
 def test_what_nothing_smaller_keeps_is_left_as_it_is(tmp_path):
     model, X, y = trained("forest-text-labels")
     few = forestc.compile(  # Without labels every changed decision counts as lost.
