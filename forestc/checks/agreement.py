@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from forestc.errors import opt, said
 from forestc.forest.evaluate import Evaluation
 from forestc.forest.ir import Forest
 from forestc.passes.quick_evaluation import evaluate_rows
@@ -43,6 +44,14 @@ class Agreement:
             return ()
         what = f"{self.foreign:,} of {self.rows:,} rows have a label that is no class of the model"
         return (f"{what}: they count as decided wrongly",)
+
+    def doubts(self, model: Forest) -> tuple[str, ...]:
+        """Returns a note if the model decides clearly fewer rows rightly than a guess among its classes would."""
+        guess = 1 / math.prod(max(1, len(part.classes)) for part in model.targets)
+        if not model.decides or self.model is None or self.model + 1 / math.sqrt(self.rows) > guess:
+            return ()
+        what = f"the model decides {share(self.model)} of the rows rightly, a guess among its classes {share(guess)}"
+        return (said(f"{what}: check {opt.label}, the scale of the inputs, and the order of {opt.classes}"),)
 
 
 def agreement(model: Forest, compiled: Forest, rows: Rows) -> Agreement:

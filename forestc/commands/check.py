@@ -102,7 +102,7 @@ def check(options: CheckOptions) -> CheckResult:
         f"{name}: {figures['rows_per_second']:,.0f} rows a second, {figures['resends']:,} requests sent again"
         for name, figures in on_board.items()
     )
-    notes = [*left_out, *sent, *(agreed.notes if agreed else ()), *given.notes]
+    notes = [*left_out, *sent, *(agreed.notes + agreed.doubts(design.model) if agreed else ()), *given.notes]
     result = CheckResult(engines, counts, agreed, coverage.figures(), proof, changed, notes=tuple(notes))
     if options.record:
         results = {"rows": given.record, **_recorded(result)}

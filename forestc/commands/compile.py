@@ -525,7 +525,7 @@ def _compare(run: Compilation) -> None:
         run.held_out = agreement(run.planned.copy or run.source, run.forest, run.planned.held_out)
     if run.netlist is not None:
         simulate_some(run.forest, run.netlist, run.sample_vectors)
-    run.warnings += run.agreed.notes
+    run.warnings += (*run.agreed.notes, *run.agreed.doubts(run.source))
 
 
 def _estimate(run: Compilation) -> None:

@@ -227,6 +227,14 @@ def test_labels_that_are_no_class_are_counted_and_said(iris, tmp_path):
     assert said in forestc.check(tmp_path / "out", IRIS, label=labels).notes
 
 
+def test_labels_that_a_guess_would_meet_better_are_doubted(iris, tmp_path):
+    forestc.compile(iris, IRIS, tmp_path / "right", label=KIND, targets=["c"])
+    assert not any("a guess" in note for note in forestc.check(tmp_path / "right", IRIS, label=KIND).notes)
+    compiled = forestc.compile(iris, IRIS, tmp_path / "other", label=(KIND + 1) % 3, targets=["c"])
+    notes = compiled.figures["warnings"], forestc.check(tmp_path / "other", IRIS, label=(KIND + 1) % 3).notes
+    assert all(any("a guess among its classes 33.33 %" in note for note in said) for said in notes)
+
+
 def test_a_label_that_is_a_feature_is_named(tmp_path):
     rows = pd.DataFrame({"a": range(20), "b": range(20), "y": [0] * 10 + [1] * 10})
     rows.to_csv(tmp_path / "rows.csv", index=False)
