@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from forestc.backends.base import Gives
-from forestc.backends.c.choice import check
+from forestc.backends.c.choice import KITS, check
 from forestc.backends.c.options import COptions
 from forestc.backends.engine.files import engine_of
 from forestc.backends.table import TARGETS, core_of, cores, gives, lowered
@@ -238,7 +238,8 @@ def _check_targets(targets: tuple[str, ...], given: CompileOptions) -> None:
         raise OptionError("no target is given", where=opt.target, do=known_names("", TARGETS))
     for target in targets:
         if target not in TARGETS:
-            raise OptionError(f"unknown target {target!r}", where=opt.target, do=known_names(target, TARGETS))
+            project = f"for its C give {opt.target:c} {opt.c_project:{target}}; " if target in KITS else ""
+            raise OptionError(f"unknown target {target!r}", where=opt.target, do=project + known_names(target, TARGETS))
         needed = TARGETS[target].beside
         if needed is not None and cores(targets) and not gives(targets, needed):
             add = _named(needed)
